@@ -1,0 +1,211 @@
+//! What is asked: which collective, among whom, how much, and what the reduction allows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::schedule::Space;
+use crate::{Error, Result, Topology};
+
+/// The collectives, named as MPI names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Collective {
+    /// Everybody gets every rank's block.
+    Allgather,
+    /// Allgather with a size for each rank.
+    Allgatherv,
+    /// Everybody has a block for everybody.
+    Alltoall,
+    /// Alltoall with a size for each pair.
+    Alltoallv,
+    /// Everybody gets the reduction of all vectors.
+    Allreduce,
+    /// Rank `r` gets part `r` of the reduction, parts of any size.
+    ReduceScatter,
+    /// Reduce_scatter with equal parts.
+    ReduceScatterBlock,
+    /// Everybody gets the root's vector.
+    Bcast,
+    /// The root gets the reduction of all vectors.
+    Reduce,
+    /// Nobody leaves before everybody has come.
+    Barrier,
+}
+
+impl Collective {
+    /// All ten.
+    pub const ALL: [Collective; 10] = [
+        Collective::Allgather,
+        Collective::Allgatherv,
+        Collective::Alltoall,
+        Collective::Alltoallv,
+        Collective::Allreduce,
+        Collective::ReduceScatter,
+        Collective::ReduceScatterBlock,
+        Collective::Bcast,
+        Collective::Reduce,
+        Collective::Barrier,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Collective::Allgather => "allgather",
+            Collective::Allgatherv => "allgatherv",
+            Collective::Alltoall => "alltoall",
+            Collective::Alltoallv => "alltoallv",
+            Collective::Allreduce => "allreduce",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::ReduceScatterBlock => "reduce_scatter_block",
+            Collective::Bcast => "bcast",
+            Collective::Reduce => "reduce",
+            Collective::Barrier => "barrier",
+        }
+    }
+
+    /// The collective whose schedules this one uses: a vector form and its plain form share them.
+    pub fn family(self) -> Collective {
+        match self {
+            Collective::Allgatherv => Collective::Allgather,
+            Collective::Alltoallv => Collective::Alltoall,
+            Collective::ReduceScatterBlock => Collective::ReduceScatter,
+            other => other,
+        }
+    }
+
+    /// Whether operands are combined.
+    pub fn reduces(self) -> bool {
+        matches!(self.family(), Collective::Allreduce | Collective::ReduceScatter | Collective::Reduce)
+    }
+
+    /// Whether one rank is special.
+    pub fn rooted(self) -> bool {
+        matches!(self, Collective::Bcast | Collective::Reduce)
+    }
+}
+
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Collective {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Collective> {
+        let name = text.replace('-', "_");
+        Collective::ALL.into_iter().find(|collective| collective.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Collective::ALL.iter().map(|collective| collective.name()).collect();
+            Error::UnknownCollective { name: text.into(), known: known.join(", ") }
+        })
+    }
+}
+
+/// What the reduction allows and asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// Whether operands may be combined in another order than that of the ranks.
+    pub commutative: bool,
+    /// Whether every rank must get the same bits, also where rounding depends on the order.
+    pub identical: bool,
+}
+
+impl Default for Reduction {
+    fn default() -> Reduction {
+        Reduction { commutative: true, identical: false }
+    }
+}
+
+/// What is asked of an algorithm. Every rank has the same one.
+///
+/// ```
+/// use allhands_schedule::{Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Allgather, Topology::regular(4, 4)?);
+/// assert_eq!(problem.ranks(), 16);
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which collective.
+    pub collective: Collective,
+    /// Among whom.
+    pub topology: Topology,
+    /// The special rank of a rooted collective; 0 otherwise.
+    pub root: usize,
+    /// Sizes of the blocks, where they differ: one for each rank (allgatherv, reduce_scatter) or for each pair,
+    /// source-major (alltoallv). Empty means equal.
+    pub counts: Vec<usize>,
+    /// What the reduction allows.
+    pub reduction: Reduction,
+}
+
+impl Problem {
+    /// With root 0, equal counts and a commutative reduction.
+    pub fn new(collective: Collective, topology: Topology) -> Problem {
+        Problem { collective, topology, root: 0, counts: Vec::new(), reduction: Reduction::default() }
+    }
+
+    /// With another root.
+    pub fn with_root(self, root: usize) -> Result<Problem> {
+        if root >= self.ranks() {
+            return Err(Error::Root { root, ranks: self.ranks() });
+        }
+        Ok(Problem { root, ..self })
+    }
+
+    /// With sizes that differ.
+    pub fn with_counts(self, counts: Vec<usize>) -> Result<Problem> {
+        let ranks = self.ranks();
+        let wanted = match self.collective.family() {
+            Collective::Alltoall => ranks * ranks,
+            Collective::Allgather | Collective::ReduceScatter => ranks,
+            _ => 1,
+        };
+        if counts.len() != wanted {
+            return Err(Error::Counts { collective: self.collective.name(), given: counts.len(), ranks, wanted });
+        }
+        Ok(Problem { counts, ..self })
+    }
+
+    /// With another reduction.
+    pub fn with_reduction(self, reduction: Reduction) -> Problem {
+        Problem { reduction, ..self }
+    }
+
+    /// How many ranks take part.
+    pub fn ranks(&self) -> usize {
+        self.topology.ranks()
+    }
+
+    /// How many positions a space the caller owns has on a rank, when vectors are cut into `blocks`.
+    /// Scratch and shared memory have no bound of their own.
+    pub fn extent(&self, space: Space, rank: usize, blocks: usize) -> usize {
+        let p = self.ranks();
+        let at_root = |extent| if rank == self.root { extent } else { 0 };
+        match (self.collective.family(), space) {
+            (_, Space::Scratch | Space::Shared) => usize::MAX,
+            (Collective::Barrier, _) => 0,
+            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => 1,
+            (Collective::Allgather | Collective::Alltoall, _) | (Collective::ReduceScatter, _) => p,
+            (Collective::Bcast, Space::Input) | (Collective::Reduce, Space::Output) => at_root(blocks),
+            _ => blocks,
+        }
+    }
+
+    /// The block whose size a position has on a rank, when there are `blocks`.
+    pub fn block_at(&self, space: Space, rank: usize, position: usize, blocks: usize) -> usize {
+        let p = self.ranks();
+        match (self.collective.family(), space) {
+            (_, Space::Scratch | Space::Shared) => position % blocks.max(1),
+            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => rank,
+            (Collective::Alltoall, Space::Input) => rank * p + position,
+            (Collective::Alltoall, Space::Output) => position * p + rank,
+            _ => position,
+        }
+    }
+
+    /// The size of a block in units of the counts: 1 each where counts are equal.
+    pub fn block_size(&self, block: usize) -> usize {
+        self.counts.get(block).copied().unwrap_or(1)
+    }
+}

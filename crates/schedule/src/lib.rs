@@ -1,0 +1,24 @@
+//! Collective communication as data.
+#![forbid(unsafe_code)]
+
+mod algorithms;
+mod blockset;
+mod collective;
+mod compose;
+mod count;
+mod error;
+mod matching;
+mod math;
+mod registry;
+mod schedule;
+mod topology;
+mod verify;
+
+pub use collective::{Collective, Problem, Reduction};
+pub use count::{Counts, Traffic};
+pub use error::{Error, Result};
+pub use matching::{End, Matching, Timing};
+pub use registry::{Algorithm, Choice, Cost, Parameter, Parameters, Prepared, Promise, algorithms};
+pub use schedule::{Combine, Ensemble, Local, Recv, Round, Schedule, Send, Space, Span};
+pub use topology::Topology;
+pub use verify::{Fault, Report, Symbol, Write, verify, verify_watched};

@@ -1,0 +1,471 @@
+//! The registry: one line per algorithm. The command, the verifier's sweep, the documentation and the choice read it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::algorithms::LINES;
+use crate::compose::{embed, emptied, reverse};
+use crate::schedule::{Ensemble, push_span};
+use crate::{Collective, Error, Problem, Result, Round, Schedule, Space, Span};
+
+/// An algorithm for one family of collectives: what it is called, takes, needs, promises and costs.
+pub struct Algorithm {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The collective, in its plain form; its vector form uses the same schedules.
+    pub collective: Collective,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    /// What it cannot do without.
+    pub needs: &'static str,
+    /// When operands are combined in rank order. The verifier proves it.
+    pub ordered: Promise,
+    /// When every rank gets the same bits. The verifier proves it.
+    pub identical: Promise,
+    /// Where it comes from.
+    pub source: &'static str,
+    pub(crate) make: Make,
+    /// The closed form of a movement's cost, or of the whole where there is no movement.
+    pub(crate) cost: fn(&Problem, &Parameters) -> Cost,
+    /// Legal settings worth trying on this problem, as written on the command line. The first is the default.
+    pub(crate) variants: fn(&Problem) -> Vec<String>,
+}
+
+/// Something that can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its legal values, in words.
+    pub values: &'static str,
+    /// What holds when it is not given.
+    pub default: &'static str,
+}
+
+/// A property that is claimed here and proved by the verifier.
+#[derive(Clone, Copy)]
+pub enum Promise {
+    /// For every problem.
+    Always,
+    /// For none that has more than a few ranks.
+    Never,
+    /// Under a condition.
+    When(&'static str, fn(&Problem, &Parameters) -> bool),
+}
+
+impl Promise {
+    /// On a topology whose seats are in rank order.
+    pub(crate) const SEQUENTIAL: Promise =
+        Promise::When("with sequential placement", |problem, _| problem.topology.is_sequential());
+
+    fn holds(&self, problem: &Problem, parameters: &Parameters) -> bool {
+        match self {
+            Promise::Always => true,
+            Promise::Never => false,
+            Promise::When(_, condition) => condition(problem, parameters),
+        }
+    }
+
+    /// In words: "yes", "no", or the condition.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Promise::Always => "yes",
+            Promise::Never => "no",
+            Promise::When(words, _) => words,
+        }
+    }
+}
+
+/// What the busiest rank does, as a formula says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Messages one after the other on the critical path.
+    pub steps: usize,
+    /// Messages that the busiest sender sends.
+    pub messages: usize,
+    /// Blocks that the busiest sender sends.
+    pub blocks: usize,
+    /// Whether the three are exact; otherwise they are upper bounds.
+    pub exact: bool,
+}
+
+impl Cost {
+    pub(crate) const NOTHING: Cost = Cost { steps: 0, messages: 0, blocks: 0, exact: true };
+
+    pub(crate) fn exact(steps: usize, messages: usize, blocks: usize) -> Cost {
+        Cost { steps, messages, blocks, exact: true }
+    }
+
+    pub(crate) fn at_most(steps: usize, messages: usize, blocks: usize) -> Cost {
+        Cost { steps, messages, blocks, exact: false }
+    }
+
+    /// One after the other.
+    pub(crate) fn then(self, next: Cost) -> Cost {
+        Cost {
+            steps: self.steps + next.steps,
+            messages: self.messages + next.messages,
+            blocks: self.blocks + next.blocks,
+            exact: self.exact && next.exact,
+        }
+    }
+
+    pub(crate) fn roughly(self) -> Cost {
+        Cost { exact: false, ..self }
+    }
+}
+
+/// One rank's rounds.
+pub(crate) type Make1 = Box<dyn Fn(usize) -> Vec<Round> + std::marker::Send + Sync>;
+
+/// How an algorithm's schedules come about.
+#[derive(Clone, Copy)]
+pub(crate) enum Make {
+    /// An allgather: a movement in which rank r begins with block r.
+    Gather(fn(&Problem, &Parameters) -> Result<Make1>),
+    /// A reduce_scatter: such a movement, reversed.
+    Scatter(fn(&Problem, &Parameters) -> Result<Make1>),
+    /// An allreduce: such a movement reversed, then forwards.
+    Both(fn(&Problem, &Parameters) -> Result<Make1>),
+    /// A barrier: such a movement with empty messages.
+    Meet(fn(&Problem, &Parameters) -> Result<Make1>),
+    /// A bcast: a movement in which the root begins with all of its blocks.
+    Spread(fn(&Problem, &Parameters) -> Result<Recipe>),
+    /// A reduce: such a movement, reversed.
+    Collect(fn(&Problem, &Parameters) -> Result<Recipe>),
+    /// Anything else.
+    Direct(fn(&Problem, &Parameters) -> Result<Recipe>),
+}
+
+/// How to make any rank's rounds, and into how many blocks they cut the data.
+pub(crate) struct Recipe {
+    pub(crate) blocks: usize,
+    pub(crate) make: Make1,
+}
+
+/// Parameters as given: names with values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    algorithm: &'static str,
+    given: Vec<(&'static str, String)>,
+}
+
+impl Parameters {
+    /// The value given for a parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn wrong(&self, parameter: &'static str, fact: impl fmt::Display, legal: impl fmt::Display) -> Error {
+        let value = self.get(parameter).unwrap_or_default().into();
+        Error::Parameter {
+            algorithm: self.algorithm,
+            parameter,
+            value,
+            fact: fact.to_string(),
+            legal: legal.to_string(),
+        }
+    }
+
+    /// A number, if given, checked against its range.
+    pub(crate) fn number(&self, name: &'static str, legal: std::ops::RangeInclusive<usize>) -> Result<Option<usize>> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let range = format!("{}..={}", legal.start(), legal.end());
+        let number = text.parse().map_err(|_| self.wrong(name, "is not a number", &range))?;
+        if legal.contains(&number) { Ok(Some(number)) } else { Err(self.wrong(name, "is out of range", &range)) }
+    }
+
+    /// A list of numbers, if given, each at least `least`.
+    pub(crate) fn list(&self, name: &'static str, least: usize) -> Result<Option<Vec<usize>>> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let legal = format!("a list such as {},{}, each at least {least}", least + 2, least);
+        let number = |part: &str| part.trim().parse().ok().filter(|&number| number >= least);
+        let list: Option<Vec<usize>> = text.split(',').map(number).collect();
+        list.map(Some).ok_or_else(|| self.wrong(name, format!("is not a list of numbers of at least {least}"), legal))
+    }
+
+    /// One of several words; the first is the default.
+    pub(crate) fn word(&self, name: &'static str, legal: &[&'static str]) -> Result<&'static str> {
+        let Some(text) = self.get(name) else { return Ok(legal[0]) };
+        let known = legal.iter().find(|&&word| word == text);
+        known.copied().ok_or_else(|| self.wrong(name, "is not known", legal.join(" or ")))
+    }
+
+    /// The level whose regions count as near: 1, the nodes, unless given.
+    pub(crate) fn level(&self, problem: &Problem) -> Result<usize> {
+        Ok(self.number("level", 1..=problem.topology.depth().max(1))?.unwrap_or(1))
+    }
+
+    pub(crate) fn unservable(&self, needs: &'static str, fact: String, remedy: impl Into<String>) -> Error {
+        Error::Unservable { algorithm: self.algorithm, needs, fact, remedy: remedy.into() }
+    }
+}
+
+/// All algorithms that serve a collective.
+///
+/// ```
+/// use allhands_schedule::{Collective, algorithms};
+/// assert!(algorithms(Collective::Allgatherv).any(|algorithm| algorithm.name == "loc-bruck"));
+/// ```
+pub fn algorithms(collective: Collective) -> impl Iterator<Item = &'static Algorithm> {
+    LINES.iter().filter(move |algorithm| algorithm.collective == collective.family())
+}
+
+/// An algorithm with its parameters.
+///
+/// ```
+/// use allhands_schedule::{Choice, Collective, Problem, Topology};
+/// let choice = Choice::parse(Collective::Allgather, "bruck:radix=3")?;
+/// let problem = Problem::new(Collective::Allgather, Topology::flat(9)?);
+/// let prepared = choice.prepare(&problem)?;
+/// assert_eq!(prepared.rank(4).rounds.len(), 3); // a copy, then two rounds of two ports
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Choice {
+    /// Which algorithm.
+    pub algorithm: &'static Algorithm,
+    /// How it is set.
+    pub parameters: Parameters,
+}
+
+impl Choice {
+    /// Reads `name`, `name:parameter=value:parameter=value`, or `name:value` for the first parameter.
+    pub fn parse(collective: Collective, text: &str) -> Result<Choice> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let algorithm = algorithms(collective).find(|algorithm| algorithm.name == name).ok_or_else(|| {
+            let known: Vec<_> = algorithms(collective).map(|algorithm| algorithm.name).collect();
+            Error::UnknownAlgorithm { collective: collective.name(), name: name.into(), known: known.join(", ") }
+        })?;
+        let mut given: Vec<(&'static str, String)> = Vec::new();
+        for part in parts {
+            let unknown = |name: &str| {
+                let known: Vec<_> =
+                    algorithm.parameters.iter().map(|known| format!("{} ({})", known.name, known.values)).collect();
+                let known =
+                    if known.is_empty() { "it has none".into() } else { format!("it has {}", known.join(", ")) };
+                Error::UnknownParameter { algorithm: algorithm.name, name: name.into(), known }
+            };
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => {
+                    let known = algorithm.parameters.iter().find(|known| known.name == name.trim());
+                    (known.ok_or_else(|| unknown(name))?.name, value)
+                }
+                None => (algorithm.parameters.first().ok_or_else(|| unknown(part))?.name, part),
+            };
+            if given.iter().any(|(already, _)| *already == name) {
+                let fact = "is given twice".into();
+                let (value, legal) = (value.into(), "each parameter once".into());
+                return Err(Error::Parameter { algorithm: algorithm.name, parameter: name, value, fact, legal });
+            }
+            given.push((name, value.trim().into()));
+        }
+        Ok(Choice { algorithm, parameters: Parameters { algorithm: algorithm.name, given } })
+    }
+
+    /// Every setting worth trying on a problem: what the sweep verifies and the tuner measures.
+    pub fn variants(algorithm: &'static Algorithm, problem: &Problem) -> Vec<Choice> {
+        let parse = |settings: String| {
+            let text =
+                if settings.is_empty() { algorithm.name.into() } else { format!("{}:{settings}", algorithm.name) };
+            Choice::parse(problem.collective, &text).expect("a variant is legal text")
+        };
+        (algorithm.variants)(problem).into_iter().map(parse).collect()
+    }
+
+    /// Whether operands are promised to be combined in rank order.
+    pub fn ordered(&self, problem: &Problem) -> bool {
+        self.algorithm.ordered.holds(problem, &self.parameters)
+    }
+
+    /// Whether every rank is promised the same bits.
+    pub fn identical(&self, problem: &Problem) -> bool {
+        self.algorithm.identical.holds(problem, &self.parameters)
+    }
+
+    /// Checks that the algorithm can serve the problem, and gets it ready to make any rank's schedule.
+    pub fn prepare(&self, problem: &Problem) -> Result<Prepared> {
+        let problem = Arc::new(problem.clone());
+        let recipe = self.recipe(&problem)?;
+        self.keeps_promises(&problem)?;
+        Ok(Prepared { problem, choice: self.clone(), recipe })
+    }
+
+    fn recipe(&self, problem: &Arc<Problem>) -> Result<Recipe> {
+        let (parameters, ranks) = (&self.parameters, problem.ranks());
+        let from = |movement: Make1, finish: fn(Vec<Round>, usize) -> Vec<Round>| -> Make1 {
+            Box::new(move |rank| finish(movement(rank), rank))
+        };
+        let root = problem.root;
+        Ok(match self.algorithm.make {
+            Make::Gather(movement) => Recipe { blocks: ranks, make: from(movement(problem, parameters)?, gather) },
+            Make::Scatter(movement) => Recipe { blocks: ranks, make: from(movement(problem, parameters)?, scatter) },
+            Make::Both(movement) => Recipe { blocks: ranks, make: from(movement(problem, parameters)?, both) },
+            Make::Meet(movement) => {
+                Recipe { blocks: 0, make: from(movement(problem, parameters)?, |movement, _| emptied(movement)) }
+            }
+            Make::Spread(movement) => {
+                let Recipe { blocks, make } = movement(problem, parameters)?;
+                Recipe { blocks, make: Box::new(move |rank| spread(make(rank), rank == root, blocks)) }
+            }
+            Make::Collect(movement) => {
+                let Recipe { blocks, make } = movement(problem, parameters)?;
+                Recipe { blocks, make: Box::new(move |rank| collect(make(rank), rank, rank == root, blocks)) }
+            }
+            Make::Direct(recipe) => recipe(problem, parameters)?,
+        })
+    }
+
+    fn keeps_promises(&self, problem: &Problem) -> Result<()> {
+        if !problem.collective.reduces() {
+            return Ok(());
+        }
+        let refuse = |property, holds: fn(&Choice, &Problem) -> bool| {
+            let others = algorithms(problem.collective).filter_map(|algorithm| {
+                let default = Choice::parse(problem.collective, algorithm.name).ok()?;
+                (default.recipe(&Arc::new(problem.clone())).is_ok() && holds(&default, problem))
+                    .then_some(algorithm.name)
+            });
+            let remedy = others.collect::<Vec<_>>().join(", ");
+            Err(Error::NotGuaranteed { algorithm: self.algorithm.name, property, remedy })
+        };
+        if !problem.reduction.commutative && !self.ordered(problem) {
+            return refuse("to combine operands in rank order, as a non-commutative operation needs,", Choice::ordered);
+        }
+        if problem.reduction.identical && !self.identical(problem) {
+            return refuse("identical bits on every rank", Choice::identical);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.algorithm.name)?;
+        self.parameters.given.iter().try_for_each(|(name, value)| write!(f, ":{name}={value}"))
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Choice({self})")
+    }
+}
+
+/// An algorithm that has been found able to serve a problem.
+pub struct Prepared {
+    problem: Arc<Problem>,
+    choice: Choice,
+    recipe: Recipe,
+}
+
+impl Prepared {
+    /// What is asked.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What serves it.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Into how many blocks the data is cut.
+    pub fn blocks(&self) -> usize {
+        self.recipe.blocks
+    }
+
+    /// One rank's schedule, made in time and memory proportional to its own operations.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn rank(&self, rank: usize) -> Schedule {
+        assert!(rank < self.problem.ranks(), "rank {rank} of {}", self.problem.ranks());
+        Schedule { rank, rounds: (self.recipe.make)(rank) }
+    }
+
+    /// The schedules of all ranks.
+    pub fn ensemble(&self) -> Ensemble {
+        Ensemble {
+            problem: (*self.problem).clone(),
+            algorithm: self.choice.to_string(),
+            blocks: self.recipe.blocks,
+            schedules: (0..self.problem.ranks()).map(|rank| self.rank(rank)).collect(),
+        }
+    }
+
+    /// What it costs by its closed form.
+    pub fn cost(&self) -> Cost {
+        if self.problem.ranks() == 1 {
+            return Cost::NOTHING;
+        }
+        let cost = (self.choice.algorithm.cost)(&self.problem, &self.choice.parameters);
+        match self.choice.algorithm.make {
+            Make::Both(_) => cost.then(cost),
+            Make::Meet(_) => Cost { blocks: 0, ..cost },
+            _ => cost,
+        }
+    }
+}
+
+/// An allgather: the rank's own block goes into place, then the movement.
+fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+    let mut first = Round::default();
+    first.copy(Span::input(0, 1), Span::output(rank, 1));
+    std::iter::once(first).chain(movement).collect()
+}
+
+/// A reduce_scatter: what is not the rank's own block is in scratch while it is combined.
+fn scatter(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+    let reversed = reverse(movement, rank, &[Span::output(rank, 1)]);
+    embed(
+        reversed,
+        |peer| peer,
+        |span, spans| {
+            if span.space != Space::Output {
+                return push_span(spans, span);
+            }
+            let below = span.first.min(rank)..span.end().min(rank);
+            let above = span.first.max(rank + 1)..span.end().max(rank + 1);
+            push_span(spans, Span::scratch(below.start, below.len()));
+            if (span.first..span.end()).contains(&rank) {
+                push_span(spans, Span::output(0, 1));
+            }
+            push_span(spans, Span::scratch(above.start, above.len()));
+        },
+    )
+}
+
+/// An allreduce: reduce_scatter, then allgather, both in place.
+fn both(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+    let mut rounds = reverse(movement.clone(), rank, &[Span::output(rank, 1)]);
+    rounds.extend(movement);
+    rounds
+}
+
+/// A bcast: the root's blocks go into place, then the movement.
+fn spread(movement: Vec<Round>, root: bool, blocks: usize) -> Vec<Round> {
+    let mut first = Round::default();
+    if root {
+        first.copy(Span::input(0, blocks), Span::output(0, blocks));
+    }
+    std::iter::once(first).chain(movement).collect()
+}
+
+/// A reduce: only the root has an output, the others combine in scratch.
+fn collect(movement: Vec<Round>, rank: usize, root: bool, blocks: usize) -> Vec<Round> {
+    let keep = [Span::output(0, if root { blocks } else { 0 })];
+    let reversed = reverse(movement, rank, &keep);
+    if root {
+        return reversed;
+    }
+    embed(
+        reversed,
+        |peer| peer,
+        |span, spans| {
+            let space = if span.space == Space::Output { Space::Scratch } else { span.space };
+            push_span(spans, Span { space, ..span });
+        },
+    )
+}
