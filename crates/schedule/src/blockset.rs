@@ -23,6 +23,9 @@ impl BlockSet {
     /// Cuts a range into the pieces that lie inside the set (`true`) and outside.
     pub(crate) fn split(&self, range: Range<usize>) -> Vec<(Range<usize>, bool)> {
         let mut pieces = Vec::new();
+        if range.is_empty() {
+            return pieces;
+        }
         let mut at = range.start;
         let first = self.runs.partition_point(|run| run.end <= range.start);
         for run in self.runs[first..].iter().take_while(|run| run.start < range.end) {

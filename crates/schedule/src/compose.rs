@@ -9,6 +9,8 @@
 //! - [`abreast`] runs several schedules of one rank together, round by round.
 //! - `then` is concatenation: `rounds.extend(more)`.
 
+use std::ops::Range;
+
 use crate::blockset::BlockSet;
 use crate::schedule::push_span;
 use crate::{Combine, Local, Recv, Round, Send, Space, Span};
@@ -65,10 +67,11 @@ fn pairs(from: Vec<Span>, to: Vec<Span>) -> impl Iterator<Item = (Span, Span)> {
     })
 }
 
-/// Moves every span of `Output` to where `place` says, a run at a time: what [`embed`] wants for most groups.
-pub(crate) fn placing(place: impl Fn(usize, &mut Vec<Span>)) -> impl Fn(Span, &mut Vec<Span>) {
+/// Moves every run of `Output` positions to where `place` says and leaves other spaces alone: what [`embed`] wants for
+/// most groups. Sender and receiver of a message name the same runs, so a run may be placed in any order of its own.
+pub(crate) fn placing(place: impl Fn(Range<usize>, &mut Vec<Span>)) -> impl Fn(Span, &mut Vec<Span>) {
     move |span, spans| match span.space {
-        Space::Output => (span.first..span.end()).for_each(|position| place(position, spans)),
+        Space::Output => place(span.first..span.end(), spans),
         _ => push_span(spans, span),
     }
 }
@@ -80,7 +83,11 @@ pub(crate) fn placing(place: impl Fn(usize, &mut Vec<Span>)) -> impl Fn(Span, &m
 /// same position; those of `keep` end there whatever happens. Operands from lower ranks go before, from higher ranks
 /// after, so the result is ordered wherever the movement permits it.
 pub(crate) fn reverse(movement: Vec<Round>, rank: usize, keep: &[Span]) -> Vec<Round> {
-    let mut begun = BlockSet::default();
+    reverse_begun(movement, rank, keep, BlockSet::default())
+}
+
+/// The same where some blocks have `begun`: they are in `Output` already.
+pub(crate) fn reverse_begun(movement: Vec<Round>, rank: usize, keep: &[Span], mut begun: BlockSet) -> Vec<Round> {
     let mut reversed: Vec<Round> = vec![Round::default()];
     for round in movement.into_iter().rev() {
         let mut new = Round::default();

@@ -454,7 +454,7 @@ fn spread(movement: Vec<Round>, root: bool, blocks: usize) -> Vec<Round> {
 }
 
 /// A reduce: only the root has an output, the others combine in scratch.
-fn collect(movement: Vec<Round>, rank: usize, root: bool, blocks: usize) -> Vec<Round> {
+pub(crate) fn collect(movement: Vec<Round>, rank: usize, root: bool, blocks: usize) -> Vec<Round> {
     let keep = [Span::output(0, if root { blocks } else { 0 })];
     let reversed = reverse(movement, rank, &keep);
     if root {

@@ -14,12 +14,21 @@ const FAMILIES: [Collective; 7] = [
     Collective::Barrier,
 ];
 
-/// Verifies every setting of every algorithm on every topology, with several roots and sizes; says how many.
-fn sweep(topologies: impl IntoParallelIterator<Item = Topology>) -> usize {
-    let verified = topologies.into_par_iter().map(|topology| {
-        FAMILIES.iter().flat_map(|&collective| problems(collective, &topology)).map(|problem| check_all(&problem)).sum::<usize>()
-    });
-    verified.sum()
+/// Verifies every setting of every algorithm on every topology, with several roots; says how many there were.
+fn sweep(topologies: Vec<Topology>) -> usize {
+    let problems = topologies.iter().flat_map(|topology| FAMILIES.map(|collective| problems(collective, topology)));
+    let problems: Vec<Problem> = problems.flatten().collect();
+    let outcomes: Vec<Result<bool, String>> = problems.par_iter().flat_map_iter(check_all).collect();
+    let failures: Vec<&String> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    let first: Vec<String> = failures.iter().take(20).map(ToString::to_string).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} are wrong, for example\n{}",
+        failures.len(),
+        outcomes.len(),
+        first.join("\n")
+    );
+    outcomes.into_iter().filter(|outcome| *outcome == Ok(true)).count()
 }
 
 fn problems(collective: Collective, topology: &Topology) -> Vec<Problem> {
@@ -33,33 +42,42 @@ fn problems(collective: Collective, topology: &Topology) -> Vec<Problem> {
     vec![problem]
 }
 
-fn check_all(problem: &Problem) -> usize {
-    let mut verified = 0;
-    for algorithm in algorithms(problem.collective) {
-        for choice in Choice::variants(algorithm, problem) {
-            verified += usize::from(check(&choice, problem));
-        }
-    }
-    verified
+fn check_all(problem: &Problem) -> Vec<Result<bool, String>> {
+    let choices = algorithms(problem.collective).flat_map(|algorithm| Choice::variants(algorithm, problem));
+    choices
+        .map(|choice| {
+            check(&choice, problem).map_err(|fact| {
+                format!("{} {choice} on {} (root {}): {fact}", problem.collective, problem.topology, problem.root)
+            })
+        })
+        .collect()
 }
 
-/// Whether the algorithm serves the problem; panics if it does and is wrong.
-fn check(choice: &Choice, problem: &Problem) -> bool {
-    let say = || format!("{} {choice} on {} (root {})", problem.collective, problem.topology, problem.root);
+/// Whether the algorithm serves the problem; an error if it does and is wrong.
+fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
     let prepared = match choice.prepare(problem) {
         Ok(prepared) => prepared,
-        Err(Error::Unservable { .. }) => return false,
-        Err(error) => panic!("{}: {error}", say()),
+        Err(Error::Unservable { .. }) => return Ok(false),
+        Err(error) => return Err(error.to_string()),
     };
     let ensemble = prepared.ensemble();
-    let report = verify(&ensemble).unwrap_or_else(|fault| panic!("{}: {fault}", say()));
-    assert!(report.ordered || !choice.ordered(problem), "{}: not ordered", say());
-    assert!(report.identical || !choice.identical(problem), "{}: not identical", say());
+    let report = verify(&ensemble).map_err(|fault| fault.to_string())?;
+    for (claimed, proved, property) in [
+        (choice.ordered(problem), report.ordered, "ordered"),
+        (choice.identical(problem), report.identical, "identical"),
+    ] {
+        if claimed && !proved {
+            return Err(format!("claims to be {property} and is not"));
+        }
+    }
     let (counts, cost) = (Counts::maxima(&ensemble), prepared.cost());
-    let (counted, formula) = ([report.timing.steps, counts.sent.messages, counts.sent.blocks], [cost.steps, cost.messages, cost.blocks]);
-    let agrees = if cost.exact { counted == formula } else { counted.iter().zip(&formula).all(|(counted, formula)| counted <= formula) };
-    assert!(agrees, "{}: steps, messages, blocks are {counted:?}, the formula says {cost:?}", say());
-    true
+    let counted = [report.timing.steps, counts.sent.messages, counts.sent.blocks];
+    let formula = [cost.steps, cost.messages, cost.blocks];
+    let agree = |(counted, formula)| if cost.exact { counted == formula } else { counted <= formula };
+    if !counted.iter().zip(&formula).all(agree) {
+        return Err(format!("steps, messages, blocks are {counted:?}, the formula says {cost:?}"));
+    }
+    Ok(true)
 }
 
 #[test]
@@ -78,9 +96,27 @@ fn nodes_1_to_9_by_ppn_1_to_8_sequential_and_cyclic() {
 #[test]
 fn uneven_nodes_and_three_levels() {
     let shapes = [
-        "3,5,4", "1,2", "2,1", "1,1,4", "7,1,1,1", "5,5,5,6", "2,3,2,3,2,3,2", "1,8,2,4,3", "4,4,4,3", "3,1,4,1,5,9,2,6",
-        "2x2x2", "3x2x4", "2x3x3", "5x2x2", "4x4x2", "2x2x2x2", "3x3x1", "1x4x3",
-        "[[[0,1,2],[3]],[[4,5],[6,7,8,9]]]", "[[[7],[6,5]],[[4,3,2]],[[1],[0]]]", "[[9,1,4],[0,8],[2,3,5,7],[6]]",
+        "3,5,4",
+        "1,2",
+        "2,1",
+        "1,1,4",
+        "7,1,1,1",
+        "5,5,5,6",
+        "2,3,2,3,2,3,2",
+        "1,8,2,4,3",
+        "4,4,4,3",
+        "3,1,4,1,5,9,2,6",
+        "2x2x2",
+        "3x2x4",
+        "2x3x3",
+        "5x2x2",
+        "4x4x2",
+        "2x2x2x2",
+        "3x3x1",
+        "1x4x3",
+        "[[[0,1,2],[3]],[[4,5],[6,7,8,9]]]",
+        "[[[7],[6,5]],[[4,3,2]],[[1],[0]]]",
+        "[[9,1,4],[0,8],[2,3,5,7],[6]]",
     ];
     let shapes = shapes.map(|text| text.parse::<Topology>().unwrap());
     let verified = sweep(shapes.into_iter().flat_map(|shape| [shape.clone(), shape.cyclic()]).collect::<Vec<_>>());

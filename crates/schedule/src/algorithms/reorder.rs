@@ -37,7 +37,8 @@ impl Order {
         match self {
             Order::Ranks => rounds(rank),
             Order::Listed { rank_of, part_of } => {
-                let place = placing(|part, spans| push_span(spans, Span::output(rank_of[part], 1)));
+                let place =
+                    placing(|parts, spans| parts.for_each(|part| push_span(spans, Span::output(rank_of[part], 1))));
                 embed(rounds(part_of[rank]), |part| rank_of[part], place)
             }
         }

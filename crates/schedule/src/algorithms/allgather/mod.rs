@@ -1,3 +1,12 @@
-//! Allgathers: movements in which rank r begins with block r in place and receives each other block once.
+//! Allgathers: movements in which rank r begins with block r in place and receives each other block once. The registry
+//! turns them into reduce_scatters, allreduces and barriers.
 
+pub(crate) mod direct;
+pub(crate) mod lanes;
+pub(crate) mod leaders;
+pub(crate) mod loc_bruck;
+pub(crate) mod neighbor_exchange;
+pub(crate) mod recursive_multiplying;
+pub(crate) mod ring;
+pub(crate) mod sparbit;
 pub(crate) mod windows;

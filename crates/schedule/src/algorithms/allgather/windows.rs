@@ -18,15 +18,14 @@ use crate::math::{ceil_log, product_reaches};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::{Problem, Result, Round, Span};
 
-pub(crate) const BRUCK: &[Parameter] = &[
-    Parameter { name: "radix", values: "2..=p: ports + 1 in every round", default: "2" },
-    Parameter {
-        name: "ports",
-        values: "a list, ports in each round, (ports+1) multiplied at least p",
-        default: "radix - 1 each",
-    },
-    ORDER,
-];
+pub(crate) const RADIX: Parameter =
+    Parameter { name: "radix", values: "2..=p: ports + 1 in every round", default: "2" };
+pub(crate) const PORTS: Parameter = Parameter {
+    name: "ports",
+    values: "a list, ports in each round; (ports + 1) must multiply to at least p",
+    default: "radix - 1 each",
+};
+pub(crate) const BRUCK: &[Parameter] = &[RADIX, PORTS, ORDER];
 pub(crate) const CIRCULANT: &[Parameter] = &[ORDER];
 
 /// The widths of the window before and after each round.

@@ -1,0 +1,219 @@
+//! Through leaders: each group gathers on its leader, the leaders allgather, each leader passes everything on.
+//! One group a region is the hierarchical allgather (Träff 2006); n groups, the multi-leader one (Kandalla et al. 2009).
+//!
+//! ```text
+//! 2x4, hierarchical   gather on 0 and 4: 1->0 3->2, 2->0 ...   leaders 0<->4   pass on: 0->2, 0->1 2->3 ...
+//! ```
+//!
+//! Gathering and passing on use one binomial tree; on the way down a rank is not sent what it sent up, so each block
+//! reaches each rank once.
+//!
+//! 2 ceil(log2 q) near steps, ceil(log2 G) steps among G leaders · any shape · most ranks idle while leaders talk
+
+use std::ops::Range;
+
+use super::windows::{growing, windows};
+use crate::algorithms::binomial::{self, Edge};
+use crate::algorithms::seats::{LEVEL, output_of, placing_seats};
+use crate::compose::embed;
+use crate::math::{ceil_log, part};
+use crate::registry::{Cost, Make1, Parameter, Parameters};
+use crate::{Problem, Result, Round, Topology};
+
+pub(crate) const HIERARCHICAL: &[Parameter] = &[LEVEL];
+pub(crate) const MULTI_LEADER: &[Parameter] = &[
+    Parameter { name: "leaders", values: "1..=ranks of the largest region: leaders in each region", default: "2" },
+    LEVEL,
+];
+
+/// The machine cut into groups, each a run of seats whose first seat is the leader's.
+pub(crate) struct Groups {
+    pub(crate) topology: Topology,
+    level: usize,
+    leaders: usize,
+    /// The number of the first group of each region; empty where every region has all its leaders.
+    first: Vec<usize>,
+}
+
+impl Groups {
+    /// `leaders` in each region, or as many as it has ranks.
+    pub(crate) fn new(topology: &Topology, level: usize, leaders: usize) -> Groups {
+        let mut first = Vec::new();
+        if topology.region_sizes(level).0 < leaders {
+            let mut next = 0;
+            for region in 0..topology.regions(level) {
+                first.push(next);
+                next += leaders.min(topology.region(level, region).len());
+            }
+            first.push(next);
+        }
+        Groups { topology: topology.clone(), level, leaders, first }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.first.last().copied().unwrap_or(self.topology.regions(self.level) * self.leaders)
+    }
+
+    /// The group in which a seat lies.
+    pub(crate) fn of_seat(&self, seat: usize) -> usize {
+        let region = self.topology.region_of_seat(self.level, seat);
+        let seats = self.topology.region(self.level, region);
+        let leaders = self.leaders.min(seats.len());
+        let inside = |index: &usize| seats.start + part(seats.len(), leaders, *index).0 <= seat;
+        // Groups of a region differ by one seat at most, so the guess is off by one at most.
+        let guess = (seat - seats.start) * leaders / seats.len();
+        let index =
+            [guess + 1, guess].into_iter().filter(|index| *index < leaders).find(inside).unwrap_or(guess.max(1) - 1);
+        self.first_of(region) + index
+    }
+
+    /// The seats of a group.
+    pub(crate) fn seats(&self, group: usize) -> Range<usize> {
+        let start = self.start(group);
+        start..self.start(group + 1)
+    }
+
+    /// The first seat of a group; one past the last seat for the group after the last.
+    fn start(&self, group: usize) -> usize {
+        if group >= self.count() {
+            return self.topology.ranks();
+        }
+        let region = if self.first.is_empty() {
+            group / self.leaders
+        } else {
+            self.first.partition_point(|&first| first <= group) - 1
+        };
+        let seats = self.topology.region(self.level, region);
+        seats.start + part(seats.len(), self.leaders.min(seats.len()), group - self.first_of(region)).0
+    }
+
+    pub(crate) fn leader(&self, group: usize) -> usize {
+        self.topology.rank_at(self.start(group))
+    }
+
+    fn first_of(&self, region: usize) -> usize {
+        self.first.get(region).copied().unwrap_or(region * self.leaders)
+    }
+}
+
+pub(crate) fn hierarchical(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+    Ok(movement(Groups::new(&problem.topology, parameters.level(problem)?, 1)))
+}
+
+pub(crate) fn multi_leader(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+    let level = parameters.level(problem)?;
+    Ok(movement(Groups::new(&problem.topology, level, leaders(problem, parameters, level)?)))
+}
+
+/// How many leaders a region has: two unless said otherwise.
+pub(crate) fn leaders(problem: &Problem, parameters: &Parameters, level: usize) -> Result<usize> {
+    let largest = problem.topology.region_sizes(level).1;
+    Ok(parameters.number("leaders", 1..=largest)?.unwrap_or(2.min(largest)))
+}
+
+fn movement(groups: Groups) -> Make1 {
+    Box::new(move |rank| {
+        let topology = &groups.topology;
+        let seat = topology.seat_of(rank);
+        let group = groups.of_seat(seat);
+        let seats = groups.seats(group);
+        let (size, me) = (seats.len(), seat - seats.start);
+        let member = |index: usize| topology.rank_at(seats.start + index);
+        let across = |subtree: &Range<usize>| seats.start + subtree.start..seats.start + subtree.end;
+
+        let up = |round: &mut Round, Edge { child, parent, subtree }: Edge| {
+            let blocks = output_of(topology, &[across(&subtree)]);
+            if me == child { round.send(member(parent), blocks) } else { round.recv(member(child), blocks, None) }
+        };
+        let down = |round: &mut Round, Edge { child, parent, subtree }: Edge| {
+            let known = across(&subtree);
+            let blocks = output_of(topology, &[0..known.start, known.end..topology.ranks()]);
+            if me == child { round.recv(member(parent), blocks, None) } else { round.send(member(child), blocks) }
+        };
+        let count = groups.count();
+        let mut among = windows(count, group, &growing(count, std::iter::repeat_n(1, ceil_log(2, count))));
+        if me > 0 {
+            among.fill(Round::default());
+        }
+        let place = placing_seats(topology, |of| groups.start(of.start)..groups.start(of.end));
+
+        let mut rounds = tree_rounds(size, me, up);
+        rounds.extend(embed(among, |group| groups.leader(group), place));
+        rounds.extend(tree_rounds(size, me, down).into_iter().rev());
+        rounds.retain(|round| !round.is_empty());
+        rounds
+    })
+}
+
+/// One round for each bit of the group's binomial tree, nearest first.
+fn tree_rounds(size: usize, me: usize, talk: impl Fn(&mut Round, Edge)) -> Vec<Round> {
+    let one = |bit| {
+        let mut round = Round::default();
+        if let Some(edge) = binomial::edge(size, me, bit) {
+            talk(&mut round, edge);
+        }
+        round
+    };
+    (0..ceil_log(2, size)).map(one).collect()
+}
+
+/// By the largest group; exact where all groups are of one size and that is a power of two.
+pub(crate) fn hierarchical_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    cost(problem, parameters.level(problem).unwrap_or(1), 1)
+}
+
+pub(crate) fn multi_leader_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let level = parameters.level(problem).unwrap_or(1);
+    cost(problem, level, leaders(problem, parameters, level).unwrap_or(1))
+}
+
+fn cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
+    let p = problem.ranks();
+    let groups = Groups::new(&problem.topology, level, leaders);
+    let (smallest, largest) = problem.topology.region_sizes(level);
+    let size = largest.div_ceil(leaders);
+    let (near, far) = (ceil_log(2, size), ceil_log(2, groups.count()));
+    // Down: to each child everything but the child's subtree. Up, a leader sends nothing.
+    let down: usize = (0..near).map(|bit| p - (1 << bit).min(size - (1 << bit))).sum();
+    let exact = Cost::exact(2 * near + far, near + far, (groups.count() - 1) * size + down);
+    if smallest == largest && largest == size * leaders && (far > 0 || size.is_power_of_two()) {
+        exact
+    } else {
+        exact.roughly()
+    }
+}
+
+/// Every number of leaders, at every level.
+pub(crate) fn multi_leader_variants(problem: &Problem) -> Vec<String> {
+    let mut variants = vec![String::new()];
+    for level in 1..=problem.topology.depth() {
+        let largest = problem.topology.region_sizes(level).1;
+        variants.extend((1..=largest).map(|leaders| format!("leaders={leaders}:level={level}")));
+    }
+    variants
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_runs_of_seats_that_cover_the_machine() {
+        for shape in ["5", "4x4", "3x7", "3,5,4", "1,8,2", "2x2x3"] {
+            let topology: Topology = shape.parse().unwrap();
+            for level in 1..=topology.depth().max(1) {
+                for leaders in 1..=topology.region_sizes(level).1 {
+                    let groups = Groups::new(&topology, level, leaders);
+                    let mut next = 0;
+                    for group in 0..groups.count() {
+                        let seats = groups.seats(group);
+                        assert_eq!(seats.start, next, "{shape} level {level} leaders {leaders}");
+                        assert!(!seats.is_empty() && seats.clone().all(|seat| groups.of_seat(seat) == group));
+                        next = seats.end;
+                    }
+                    assert_eq!(next, topology.ranks());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Locality-aware Bruck: local allgather; then each local rank fetches a different window of regions; local allgather of
+//! what was fetched; and so on. (Bienz, Gautam and Kharel 2022, corrected and generalised.)
+//!
+//! A region g holds the window of regions g..g+c. In a far round local rank l asks region g + a·c for its window, where
+//! a = l with the paper's fan (local rank 0 idle) and a = l+1 with the full fan; then the region shares what came. Ranks
+//! that fetched nothing contribute nothing. Inside a region the same happens between its sub-regions, level by level.
+//!
+//! ```text
+//! 4x4, rank 5          near               far: from 9          near: 4 5 6 7 share what they fetched
+//! holds       5        4 5 6 7            4-7, 8-11            0-15
+//! ```
+//!
+//! ceil(log_q R) far rounds (full fan: ceil(log_{q+1} R), the lower bound), one far message a rank each · any shape:
+//! with uneven regions, the smallest one's size is the fan · reversed: a reduce_scatter no paper has written down
+
+use std::ops::Range;
+
+use super::windows::{growing, windows};
+use crate::algorithms::seats::push_output_of;
+use crate::compose::{embed, placing};
+use crate::math::ceil_log;
+use crate::registry::{Cost, Make1, Parameter, Parameters};
+use crate::{Problem, Result, Round, Span, Topology};
+
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "fan",
+        values: "paper: local rank 0 fetches nothing; full: every rank does; balanced: full, with windows as small as the rounds allow",
+        default: "paper",
+    },
+    Parameter { name: "levels", values: "a list of levels to be aware of, outermost first", default: "all" },
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fan {
+    Paper,
+    Full,
+    Balanced,
+}
+
+/// How one group of regions trades: how fast windows grow, and which multiple of the window a local rank fetches.
+#[derive(Clone, Copy)]
+struct Growth {
+    factor: usize,
+    idle: usize,
+}
+
+impl Growth {
+    /// For `regions` of at least `q` ranks.
+    fn new(fan: Fan, q: usize, regions: usize) -> Growth {
+        match fan {
+            Fan::Paper if q >= 2 => Growth { factor: q, idle: 1 },
+            Fan::Paper | Fan::Full => Growth { factor: q + 1, idle: 0 },
+            Fan::Balanced => {
+                let rounds = ceil_log(q + 1, regions);
+                let factor = (2..=q + 1).find(|&factor| ceil_log(factor, regions) <= rounds);
+                Growth { factor: factor.unwrap_or(q + 1), idle: 0 }
+            }
+        }
+    }
+
+    /// The multiple of the window that local rank `l` fetches, if any.
+    fn multiple(self, l: usize) -> Option<usize> {
+        let multiple = (l + 1).checked_sub(self.idle)?;
+        (1..self.factor).contains(&multiple).then_some(multiple)
+    }
+
+    /// The widths of the windows, in regions.
+    fn widths(self, regions: usize) -> Vec<usize> {
+        growing(regions, std::iter::repeat_n(self.factor - 1, ceil_log(self.factor, regions)))
+    }
+}
+
+pub(crate) fn loc_bruck(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+    let plan = Plan { topology: problem.topology.clone(), fan: fan(parameters)?, levels: levels(problem, parameters)? };
+    Ok(Box::new(move |rank| {
+        let seats = 0..plan.topology.ranks();
+        plan.share(&plan.levels, &seats, plan.topology.seat_of(rank), &|seats, spans| {
+            push_output_of(&plan.topology, seats, spans)
+        })
+    }))
+}
+
+fn fan(parameters: &Parameters) -> Result<Fan> {
+    Ok(match parameters.word("fan", &["paper", "full", "balanced"])? {
+        "paper" => Fan::Paper,
+        "full" => Fan::Full,
+        _ => Fan::Balanced,
+    })
+}
+
+fn levels(problem: &Problem, parameters: &Parameters) -> Result<Vec<usize>> {
+    let depth = problem.topology.depth();
+    let Some(levels) = parameters.list("levels", 1)? else { return Ok((1..=depth).collect()) };
+    if levels.iter().any(|&level| level > depth) || levels.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(parameters.wrong(
+            "levels",
+            "is not an ascending list of levels that exist",
+            format!("levels from 1..={depth}"),
+        ));
+    }
+    Ok(levels)
+}
+
+struct Plan {
+    topology: Topology,
+    fan: Fan,
+    levels: Vec<usize>,
+}
+
+/// Appends the blocks that the ranks on a run of seats contribute.
+type Pieces<'a> = &'a dyn Fn(Range<usize>, &mut Vec<Span>);
+
+impl Plan {
+    /// The rounds in which the ranks on `seats` share their pieces, aware of `levels`, as `seat` sees them.
+    fn share(&self, levels: &[usize], seats: &Range<usize>, seat: usize, pieces: Pieces<'_>) -> Vec<Round> {
+        let Some((&level, inner)) = levels.split_first() else { return self.share_flat(seats, seat, pieces) };
+        let first = self.topology.region_of_seat(level, seats.start);
+        let regions = self.topology.region_of_seat(level, seats.end - 1) + 1 - first;
+        let region = |index: usize| self.topology.region(level, first + index);
+        let q = (0..regions).map(|index| region(index).len()).min().unwrap_or(1);
+        let q = if seats.len() == self.topology.ranks() { self.topology.region_sizes(level).0 } else { q };
+        let g = self.topology.region_of_seat(level, seat) - first;
+        let home = region(g);
+        let l = seat - home.start;
+        // The window of `count` regions from region `start` on, around the end.
+        let window = |start: usize, count: usize| {
+            let start = start % regions;
+            let end = start + count;
+            let seats_of =
+                |from: usize, to: usize| if from < to { region(from).start..region(to - 1).end } else { 0..0 };
+            [seats_of(start, end.min(regions)), seats_of(0, end.max(regions) - regions)]
+        };
+        let push_window = |start: usize, count: usize, spans: &mut Vec<Span>| {
+            window(start, count).into_iter().filter(|seats| !seats.is_empty()).for_each(|seats| pieces(seats, spans));
+        };
+
+        let growth = Growth::new(self.fan, q, regions);
+        let widths = growth.widths(regions);
+        let mut rounds = self.share(inner, &home, seat, pieces);
+        for pair in widths.windows(2) {
+            let (c, wider) = (pair[0], pair[1]);
+            // What local rank l fetches: distance and size, in regions.
+            let fetched = |l: usize| {
+                let distance = growth.multiple(l).filter(|_| l < q)? * c;
+                (distance < wider).then(|| (distance, c.min(wider - distance)))
+            };
+            let mut far = Round::default();
+            if let Some((distance, count)) = fetched(l) {
+                let peer = |index: usize| self.topology.rank_at(region(index % regions).start + l);
+                let (mut sent, mut received) = (Vec::new(), Vec::new());
+                push_window(g, count, &mut sent);
+                push_window(g + distance, count, &mut received);
+                far.send(peer(g + regions - distance), sent);
+                far.recv(peer(g + distance), received, None);
+            }
+            rounds.push(far);
+            let fetched_pieces = |seats: Range<usize>, spans: &mut Vec<Span>| {
+                for (distance, count) in seats.filter_map(|seat| fetched(seat - home.start)) {
+                    push_window(g + distance, count, spans);
+                }
+            };
+            rounds.extend(self.share(inner, &home, seat, &fetched_pieces));
+        }
+        rounds
+    }
+
+    /// Plain Bruck.
+    fn share_flat(&self, seats: &Range<usize>, seat: usize, pieces: Pieces<'_>) -> Vec<Round> {
+        let (size, start) = (seats.len(), seats.start);
+        let widths = growing(size, std::iter::repeat_n(1, ceil_log(2, size)));
+        let place = placing(|members: Range<usize>, spans| pieces(start + members.start..start + members.end, spans));
+        embed(windows(size, seat - start, &widths), |member| self.topology.rank_at(start + member), place)
+    }
+}
+
+/// Exact with one level of R = q^k even regions and the paper's fan: p-1 blocks near, q(R-1)/(q-1) far.
+pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let topology = &problem.topology;
+    let (Ok(levels), Ok(fan)) = (levels(problem, parameters), fan(parameters)) else { return Cost::NOTHING };
+    let sizes: Vec<(usize, usize)> = levels.iter().map(|&level| topology.region_sizes(level)).collect();
+    let bound = share_cost(fan, &sizes, topology.ranks(), 1, topology.ranks());
+    let regular = match sizes[..] {
+        [] => true,
+        [(q, largest)] => {
+            let regions = topology.regions(levels[0]);
+            q == largest && (q == 1 || fan == Fan::Paper && q.pow(ceil_log(q, regions) as u32) == regions)
+        }
+        _ => false,
+    };
+    if regular { bound } else { bound.roughly() }
+}
+
+/// Reversed, everybody sends what he received: every block but his own, once.
+pub(crate) fn reversed_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    Cost { blocks: problem.ranks() - 1, ..cost(problem, parameters) }.roughly()
+}
+
+/// `members` ranks share pieces of at most `piece` blocks, `total` together; `sizes`: smallest and largest region inside.
+fn share_cost(fan: Fan, sizes: &[(usize, usize)], members: usize, piece: usize, total: usize) -> Cost {
+    let Some((&(q, largest), inner)) = sizes.split_first() else {
+        let widths = growing(members, std::iter::repeat_n(1, ceil_log(2, members)));
+        let sent = widths.windows(2).map(|pair| ((pair[1] - pair[0]) * piece).min(total)).sum();
+        return Cost::exact(widths.len() - 1, widths.len() - 1, sent);
+    };
+    let regions = members.div_ceil(q).min(members);
+    let (q, regions) = if q == largest { (q, members / q) } else { (q, regions) };
+    let growth = Growth::new(fan, q, regions);
+    let mut cost = share_cost(fan, inner, largest, piece, total.min(largest * piece));
+    for pair in growth.widths(regions).windows(2) {
+        let (c, wider) = (pair[0], pair[1]);
+        let window = (c.min(wider - c) * largest * piece).min(total);
+        let shared = ((wider - c) * largest * piece).min(total);
+        cost = cost.then(Cost::exact(1, 1, window)).then(share_cost(fan, inner, largest, window, shared));
+    }
+    cost
+}
+
+/// Every fan; every single level, and all of them.
+pub(crate) fn variants(problem: &Problem) -> Vec<String> {
+    let mut variants = vec![String::new()];
+    for fan in ["paper", "full", "balanced"] {
+        variants.push(format!("fan={fan}"));
+        if problem.topology.depth() > 1 {
+            variants.extend((1..=problem.topology.depth()).map(|level| format!("fan={fan}:levels={level}")));
+        }
+    }
+    variants
+}

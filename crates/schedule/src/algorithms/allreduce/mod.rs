@@ -1,0 +1,6 @@
+//! Allreduces that are more than a reversed allgather and an allgather.
+
+pub(crate) mod cyclic_shift;
+pub(crate) mod nap;
+pub(crate) mod rabenseifner;
+pub(crate) mod whole;

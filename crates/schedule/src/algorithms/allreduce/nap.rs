@@ -1,0 +1,310 @@
+//! NAP: node-aware allreduce. Every rank of a node speaks to another group of nodes. (Bienz, Olson and Gropp 2019, with
+//! the balanced rule that serves every number of nodes.)
+//!
+//! First an allreduce inside each node. Then nodes are gathered into ever larger groups: a group of N nodes consists of
+//! k subgroups that are already complete, and each of its nodes fetches the partial result of every other subgroup, one
+//! local rank each, and reduces what came, in the order of the subgroups.
+//!
+//! ```text
+//! 4x4, four subgroups of one node:  rank 9 (node 2, local rank 1) exchanges with rank 6 (node 1, local rank 2);
+//!                                   rank 10 (local rank 2 on node 2) is idle and contributes node 2's own value
+//! ```
+//!
+//! - paper's fan: local rank o fetches from subgroup o, local rank m of subgroup m has its own; k <= ppn.
+//! - full fan: nobody is idle, local rank l fetches from the l-th other subgroup; k <= ppn + 1. Where the subgroups differ
+//!   in size some ranks send two messages. In the node, values are first paired (0 with 1, 2 with 3, ...), the node's own
+//!   one by the rank that fetched its partner: so every node brackets them alike.
+//!
+//! Sizes of subgroups differ by one at most, larger ones first. A node at the end of a larger subgroup has no counterpart
+//! in a smaller one and is served by one of its spare ranks. Ranks with nothing to give contribute nothing.
+//!
+//! ceil(log_ppn n) far rounds (full fan: ceil(log_{ppn+1} n), the lower bound), one message each · any shape; the smallest
+//! node's size is the fan · ppn = 1 has only the full fan · ordered with sequential placement, identical always
+
+use std::ops::Range;
+
+use super::whole::{Group, Running, home};
+use crate::algorithms::seats::LEVEL;
+use crate::math::{ceil_log, part};
+use crate::registry::{Cost, Parameter, Parameters, Recipe};
+use crate::{Combine, Problem, Result, Round, Topology};
+
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "fan", values: "paper: one local rank of each node is idle; full: none is", default: "paper" },
+    LEVEL,
+];
+
+/// A group of nodes that becomes complete in one far round, as one of its nodes sees it.
+struct Union {
+    first: usize,
+    nodes: usize,
+    subgroups: usize,
+}
+
+/// How local ranks divide the other subgroups among them.
+#[derive(Clone, Copy)]
+struct Fan {
+    full: bool,
+    /// How many local ranks every node has.
+    width: usize,
+}
+
+impl Fan {
+    fn new(full: bool, width: usize) -> Fan {
+        Fan { full: full || width == 1, width }
+    }
+
+    /// How many subgroups can unite in one round.
+    fn base(self) -> usize {
+        self.width + usize::from(self.full)
+    }
+
+    /// The subgroup that local rank `l` of subgroup `m` fetches from, of `k`.
+    fn other(self, m: usize, l: usize, k: usize) -> Option<usize> {
+        let o = if self.full && l >= m { l + 1 } else { l };
+        (o < k && o != m && l < self.width).then_some(o)
+    }
+
+    /// The local rank of subgroup `m` that fetches from subgroup `o`.
+    fn server(self, m: usize, o: usize) -> usize {
+        if self.full && o > m { o - 1 } else { o }
+    }
+
+    /// The t-th rank of subgroup `m` that can serve a node without counterpart: idle ranks first. Node and local rank.
+    fn spare(self, m: usize, size: usize, k: usize, t: usize) -> (usize, usize) {
+        let unused = if self.full { k - 1 } else { k };
+        let order = t / size;
+        let l = match (self.full, order) {
+            (false, 0) => m,
+            (false, order) => unused + order - 1,
+            (true, order) if order < self.width - unused => unused + order,
+            (true, order) => order - (self.width - unused),
+        };
+        (t % size, l)
+    }
+
+    /// The inverse: which spare a rank is.
+    fn spare_of(self, m: usize, size: usize, k: usize, (node, l): (usize, usize)) -> Option<usize> {
+        let unused = if self.full { k - 1 } else { k };
+        let order = match self.full {
+            false if l == m => 0,
+            false => (l + 1).checked_sub(unused).filter(|&order| order > 0)?,
+            true if l >= unused => l - unused,
+            true => l + self.width - unused,
+        };
+        (l < self.width).then_some(order * size + node)
+    }
+}
+
+pub(crate) fn nap(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let level = parameters.level(problem)?;
+    let full = parameters.word("fan", &["paper", "full"])? == "full";
+    let topology = problem.topology.clone();
+    let fan = Fan::new(full, topology.region_sizes(level).0);
+    Ok(Recipe { blocks: 1, make: Box::new(move |rank| rounds(&topology, level, fan, rank)) })
+}
+
+fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round> {
+    let (node, seats, l) = home(topology, level, rank);
+    let near = Group { size: seats.len(), me: l, rank_of: &|member| topology.rank_at(seats.start + member) };
+    let mut running = Running::new();
+    near.allreduce(&mut running, near.size);
+    for union in unions(fan, topology.regions(level), node).into_iter().rev() {
+        let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
+        let round = union.far_round(fan, node, l, &far_rank, &mut running);
+        if round.communicates() {
+            running.rounds.push(round);
+        }
+        match fan.full {
+            true => union.meet_in_pairs(fan, node, &near, &mut running),
+            false => near.allreduce(&mut running, union.subgroups),
+        }
+    }
+    running.finish()
+}
+
+/// The unions that a node is part of, largest first; those of a single subgroup left out.
+fn unions(fan: Fan, nodes: usize, node: usize) -> Vec<Union> {
+    let mut unions = Vec::new();
+    let mut union = Union { first: 0, nodes, subgroups: 1 };
+    for left in (0..ceil_log(fan.base(), nodes)).rev() {
+        let capacity = fan.base().pow(left as u32);
+        union.subgroups = union.nodes.div_ceil(capacity);
+        let (m, first, size) = union.locate(node);
+        debug_assert!(m < union.subgroups);
+        let inner = Union { first, nodes: size, subgroups: 1 };
+        if union.subgroups > 1 {
+            unions.push(union);
+        }
+        union = inner;
+    }
+    unions
+}
+
+impl Union {
+    /// The first node and size of subgroup `m`.
+    fn subgroup(&self, m: usize) -> (usize, usize) {
+        let (offset, size) = part(self.nodes, self.subgroups, m);
+        (self.first + offset, size)
+    }
+
+    /// The subgroup of a node, with its first node and size.
+    fn locate(&self, node: usize) -> (usize, usize, usize) {
+        let (size, larger) = (self.nodes / self.subgroups, self.nodes % self.subgroups);
+        let offset = node - self.first;
+        let m = if offset < larger * (size + 1) {
+            offset / (size + 1)
+        } else {
+            larger + (offset - larger * (size + 1)) / size
+        };
+        let (first, size) = self.subgroup(m);
+        (m, first, size)
+    }
+
+    /// What local rank `l` of a node sends and fetches.
+    fn far_round(
+        &self,
+        fan: Fan,
+        node: usize,
+        l: usize,
+        rank_of: &dyn Fn(usize, usize) -> usize,
+        running: &mut Running,
+    ) -> Round {
+        let k = self.subgroups;
+        let (m, first, size) = self.locate(node);
+        let position = node - first;
+        let larger = self.nodes % k;
+        let mut round = Round::default();
+        let other = fan.other(m, l, k);
+        if let Some(o) = other {
+            let (o_first, o_size) = self.subgroup(o);
+            if position < o_size {
+                running.send(&mut round, rank_of(o_first + position, fan.server(o, m)));
+            }
+        }
+        // A smaller subgroup's spare t serves the last node of the larger subgroup t.
+        if m >= larger
+            && let Some(t) = fan.spare_of(m, size, k, (position, l)).filter(|&t| t < larger)
+        {
+            running.send(&mut round, rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
+        }
+        if let Some(o) = other {
+            let (o_first, o_size) = self.subgroup(o);
+            let (sender, server) =
+                if position < o_size { (position, fan.server(o, m)) } else { fan.spare(o, o_size, k, m) };
+            let from = rank_of(o_first + sender, server);
+            match Bunch::of(o, k).joined_on_arrival(fan, m, o) {
+                Some(how) => running.combine(&mut round, from, how),
+                None => running.replace(&mut round, from),
+            }
+        }
+        round
+    }
+
+    /// With the full fan: bunches of two (the last may be of three) meet on one rank each, then those ranks reduce.
+    fn meet_in_pairs(&self, fan: Fan, node: usize, near: &Group<'_>, running: &mut Running) {
+        let (k, (m, _, _)) = (self.subgroups, self.locate(node));
+        if let Some(o) = fan.other(m, near.me, k) {
+            let bunch = Bunch::of(o, k);
+            let holder = bunch.holder(m);
+            let mut round = Round::default();
+            if o != holder {
+                running.send(&mut round, (near.rank_of)(fan.server(m, holder)));
+            } else {
+                for member in bunch.members().filter(|&member| member != holder && member != m) {
+                    running.combine(&mut round, (near.rank_of)(fan.server(m, member)), bunch.side(member, holder));
+                }
+                if bunch.joined_on_arrival(fan, m, o).is_none() && bunch.members().any(|member| member == m) {
+                    running.combine_old(&mut round, bunch.side(m, holder));
+                }
+            }
+            if !round.is_empty() {
+                running.rounds.push(round);
+            }
+        }
+        // The holders first, in the order of their bunches, then everybody else.
+        let bunches = k / 2;
+        let mut line: Vec<usize> = (0..bunches).map(|i| fan.server(m, Bunch::of(2 * i, k).holder(m))).collect();
+        let holders = line.clone();
+        line.extend((0..near.size).filter(|l| !holders.contains(l)));
+        let me = line.iter().position(|&l| l == near.me).expect("everybody is in line");
+        Group { size: near.size, me, rank_of: &|member| (near.rank_of)(line[member]) }.allreduce(running, bunches);
+    }
+}
+
+/// Subgroups whose values meet before all others: two neighbours, or the last three.
+struct Bunch {
+    first: usize,
+    size: usize,
+}
+
+impl Bunch {
+    /// The bunch of subgroup `o` of `k`.
+    fn of(o: usize, k: usize) -> Bunch {
+        let index = (o / 2).min(k / 2 - 1);
+        let last = index == k / 2 - 1;
+        Bunch { first: 2 * index, size: 2 + usize::from(last && !k.is_multiple_of(2)) }
+    }
+
+    fn members(&self) -> Range<usize> {
+        self.first..self.first + self.size
+    }
+
+    /// The subgroup whose fetcher combines the bunch on a node of subgroup `m`.
+    fn holder(&self, m: usize) -> usize {
+        if m == self.first + 1 { self.first } else { self.first + 1 }
+    }
+
+    /// On which side of the holder's value another's goes: ((first second) third).
+    fn side(&self, member: usize, holder: usize) -> Combine {
+        if member < holder { Combine::Before } else { Combine::After }
+    }
+
+    /// Whether what is fetched from `o` can meet the node's own value at once, and how.
+    fn joined_on_arrival(&self, fan: Fan, m: usize, o: usize) -> Option<Combine> {
+        let own_is_first_or_second = m == self.first || m == self.first + 1;
+        let joins = fan.full && own_is_first_or_second && o == self.holder(m);
+        joins.then_some(if o < m { Combine::Before } else { Combine::After })
+    }
+}
+
+/// Exact where n = ppn^k with ppn a power of two, and the paper's fan.
+pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let level = parameters.level(problem).unwrap_or(1);
+    let (nodes, (smallest, largest)) = (problem.topology.regions(level), problem.topology.region_sizes(level));
+    let fan = Fan::new(parameters.get("fan") == Some("full"), smallest);
+    let far = ceil_log(fan.base(), nodes);
+    let worst = |costs: &mut dyn Iterator<Item = Cost>| {
+        let max =
+            |a: Cost, b: Cost| Cost::at_most(a.steps.max(b.steps), a.messages.max(b.messages), a.blocks.max(b.blocks));
+        costs.reduce(max).unwrap_or(Cost::NOTHING)
+    };
+    let reduce = |contributors: usize| {
+        worst(&mut (smallest.max(contributors)..=largest).map(|size| Group::allreduce_cost(size, contributors)))
+    };
+    let near = worst(&mut (2..=fan.base().max(2)).map(|k| match fan.full {
+        true => Cost::exact(1, 1, 1).then(reduce(k / 2)),
+        false => reduce(k),
+    }));
+    let sends = 1 + usize::from(fan.full);
+    let mut cost = worst(&mut (smallest..=largest).map(|size| Group::allreduce_cost(size, size)));
+    for _ in 0..far {
+        cost = cost.then(Cost::exact(1, sends, sends)).then(near);
+    }
+    let regular =
+        smallest == largest && largest.is_power_of_two() && !fan.full && largest.checked_pow(far as u32) == Some(nodes);
+    if !regular {
+        return cost.roughly();
+    }
+    let doubling = largest.ilog2() as usize;
+    let messages = far + (far + 1) * doubling;
+    Cost::exact(messages, messages, messages)
+}
+
+pub(crate) fn variants(problem: &Problem) -> Vec<String> {
+    let mut variants = vec![String::new(), "fan=full".into()];
+    for level in 2..=problem.topology.depth() {
+        variants.extend([format!("level={level}"), format!("fan=full:level={level}")]);
+    }
+    variants
+}

@@ -1,0 +1,258 @@
+//! Allreduces that move the whole vector: tree, recursive doubling, SMP; and the steps they and NAP are made of.
+//!
+//! - tree: binomial reduce to the first rank, binomial bcast. 2 ceil(log2 p) steps.
+//! - recursive doubling: neighbours at distance 1, 2, 4, ... exchange what they have so far. Where p is no power of two,
+//!   the first ranks fold in pairs and the spare ones get the result at the end.
+//! - smp: reduce to one master a region, recursive doubling among the masters, bcast. The masters' ranks only.
+//!
+//! ```text
+//! p = 6, recursive doubling   fold: 0->1 2->3    1<->3 4<->5    1<->4 3<->5    spread: 1->0 3->2
+//! ```
+//!
+//! Operands always meet in the order of the members, and every member evaluates the same expression.
+
+use std::ops::Range;
+
+use crate::algorithms::binomial;
+use crate::math::ceil_log;
+use crate::registry::{Cost, Parameters, Recipe};
+use crate::{Combine, Problem, Result, Round, Space, Span, Topology};
+
+/// The value a rank has so far: one block, in the input until something is combined with it.
+pub(crate) struct Running {
+    place: Space,
+    /// Where the value before the last replacement still is.
+    old: Space,
+    pub(crate) rounds: Vec<Round>,
+}
+
+impl Running {
+    pub(crate) fn new() -> Running {
+        Running { place: Space::Input, old: Space::Input, rounds: Vec::new() }
+    }
+
+    fn span(&self) -> Span {
+        Span::new(self.place, 0, 1)
+    }
+
+    pub(crate) fn send(&self, round: &mut Round, to: usize) {
+        round.send(to, vec![self.span()]);
+    }
+
+    /// Combines with what comes.
+    pub(crate) fn combine(&mut self, round: &mut Round, from: usize, how: Combine) {
+        if self.place != Space::Input {
+            return round.recv(from, vec![self.span()], Some(how));
+        }
+        // What comes lands in the output and meets our own, on its other side.
+        let mirrored = if how == Combine::After { Combine::Before } else { Combine::After };
+        round.recv(from, vec![Span::output(0, 1)], None);
+        round.combine(self.span(), Span::output(0, 1), mirrored);
+        self.place = Space::Output;
+    }
+
+    /// Takes what comes instead. The old value may be sent in the same round.
+    pub(crate) fn replace(&mut self, round: &mut Round, from: usize) {
+        self.old = self.place;
+        self.place = if self.place == Space::Output { Space::Scratch } else { Space::Output };
+        round.recv(from, vec![self.span()], None);
+    }
+
+    /// Combines with the value that was replaced last.
+    pub(crate) fn combine_old(&self, round: &mut Round, how: Combine) {
+        round.combine(Span::new(self.old, 0, 1), self.span(), how);
+    }
+
+    /// The result, in the output.
+    pub(crate) fn finish(mut self) -> Vec<Round> {
+        if self.place != Space::Output {
+            if self.rounds.is_empty() {
+                self.rounds.push(Round::default());
+            }
+            let from = self.span();
+            let last = self.rounds.last_mut().expect("there is a round");
+            last.copy(from, Span::output(0, 1));
+        }
+        self.rounds
+    }
+}
+
+/// Ranks that act together, in an order of their own.
+pub(crate) struct Group<'a> {
+    pub(crate) size: usize,
+    pub(crate) me: usize,
+    pub(crate) rank_of: &'a dyn Fn(usize) -> usize,
+}
+
+impl Group<'_> {
+    /// All contributions meet on member 0.
+    pub(crate) fn reduce(&self, running: &mut Running) {
+        for edge in (0..ceil_log(2, self.size)).filter_map(|bit| binomial::edge(self.size, self.me, bit)) {
+            let mut round = Round::default();
+            if self.me == edge.child {
+                running.send(&mut round, (self.rank_of)(edge.parent));
+            } else {
+                running.combine(&mut round, (self.rank_of)(edge.child), Combine::After);
+            }
+            running.rounds.push(round);
+        }
+    }
+
+    /// Member 0's value goes to all.
+    pub(crate) fn bcast(&self, running: &mut Running) {
+        for edge in (0..ceil_log(2, self.size)).rev().filter_map(|bit| binomial::edge(self.size, self.me, bit)) {
+            let mut round = Round::default();
+            if self.me == edge.child {
+                running.replace(&mut round, (self.rank_of)(edge.parent));
+            } else {
+                running.send(&mut round, (self.rank_of)(edge.child));
+            }
+            running.rounds.push(round);
+        }
+    }
+
+    /// The first `contributors` members combine their values, and all members get the result.
+    pub(crate) fn allreduce(&self, running: &mut Running, contributors: usize) {
+        let Halves { pairs, folded } = Halves::new(contributors);
+        let me = self.me;
+        if me < 2 * folded {
+            let mut round = Round::default();
+            if me.is_multiple_of(2) {
+                running.send(&mut round, (self.rank_of)(me + 1));
+            } else {
+                running.combine(&mut round, (self.rank_of)(me - 1), Combine::Before);
+            }
+            running.rounds.push(round);
+        }
+        // Holders take part in the doubling; the others wait in line behind them for the result.
+        let member = |place: usize| match place {
+            holder if holder < folded => 2 * holder + 1,
+            holder if holder < pairs => holder + folded,
+            spare if spare < pairs + folded => 2 * (spare - pairs),
+            rest => rest,
+        };
+        let place = match me {
+            _ if me < 2 * folded => {
+                if me.is_multiple_of(2) {
+                    pairs + me / 2
+                } else {
+                    me / 2
+                }
+            }
+            _ if me < contributors => me - folded,
+            _ => me,
+        };
+        let doublings = if place < pairs { pairs.ilog2() } else { 0 };
+        for bit in 0..doublings {
+            let peer = place ^ 1 << bit;
+            let mut round = Round::default();
+            running.send(&mut round, (self.rank_of)(member(peer)));
+            running.combine(
+                &mut round,
+                (self.rank_of)(member(peer)),
+                if peer < place { Combine::Before } else { Combine::After },
+            );
+            running.rounds.push(round);
+        }
+        let mut served = pairs;
+        while served < self.size {
+            let mut round = Round::default();
+            if place < served && place + served < self.size {
+                running.send(&mut round, (self.rank_of)(member(place + served)));
+            } else if (served..2 * served).contains(&place) {
+                running.replace(&mut round, (self.rank_of)(member(place - served)));
+            }
+            if round.communicates() {
+                running.rounds.push(round);
+            }
+            served *= 2;
+        }
+    }
+
+    /// What [`allreduce`](Group::allreduce) costs at most.
+    pub(crate) fn allreduce_cost(size: usize, contributors: usize) -> Cost {
+        let Halves { pairs, folded } = Halves::new(contributors);
+        let (doubling, spread) = (pairs.ilog2() as usize, ceil_log(2, size.div_ceil(pairs)));
+        let messages = doubling + spread + usize::from(folded > 0);
+        let all = Cost::at_most(doubling + spread + usize::from(folded > 0), messages, messages);
+        if folded == 0 && size == pairs { Cost { exact: true, ..all } } else { all }
+    }
+}
+
+/// A number of contributors as a power of two and the rest, which folds first.
+struct Halves {
+    pairs: usize,
+    folded: usize,
+}
+
+impl Halves {
+    fn new(contributors: usize) -> Halves {
+        let pairs = 1 << contributors.ilog2();
+        Halves { pairs, folded: contributors - pairs }
+    }
+}
+
+pub(crate) fn tree(problem: &Problem, _: &Parameters) -> Result<Recipe> {
+    let size = problem.ranks();
+    let make = move |me| {
+        let (group, mut running) = (Group { size, me, rank_of: &|member| member }, Running::new());
+        group.reduce(&mut running);
+        group.bcast(&mut running);
+        running.finish()
+    };
+    Ok(Recipe { blocks: 1, make: Box::new(make) })
+}
+
+pub(crate) fn tree_cost(problem: &Problem, _: &Parameters) -> Cost {
+    let levels = ceil_log(2, problem.ranks());
+    Cost::exact(2 * levels, levels, levels)
+}
+
+pub(crate) fn recursive_doubling(problem: &Problem, _: &Parameters) -> Result<Recipe> {
+    let size = problem.ranks();
+    let make = move |me| {
+        let (group, mut running) = (Group { size, me, rank_of: &|member| member }, Running::new());
+        group.allreduce(&mut running, size);
+        running.finish()
+    };
+    Ok(Recipe { blocks: 1, make: Box::new(make) })
+}
+
+pub(crate) fn recursive_doubling_cost(problem: &Problem, _: &Parameters) -> Cost {
+    Group::allreduce_cost(problem.ranks(), problem.ranks())
+}
+
+pub(crate) fn smp(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let level = parameters.level(problem)?;
+    let topology = problem.topology.clone();
+    let make = move |rank| {
+        let (region, seats, me) = home(&topology, level, rank);
+        let near = Group { size: seats.len(), me, rank_of: &|member| topology.rank_at(seats.start + member) };
+        let master = |region| topology.rank_at(topology.region(level, region).start);
+        let far = Group { size: topology.regions(level), me: region, rank_of: &master };
+        let mut running = Running::new();
+        near.reduce(&mut running);
+        if me == 0 {
+            far.allreduce(&mut running, far.size);
+        }
+        near.bcast(&mut running);
+        running.finish()
+    };
+    Ok(Recipe { blocks: 1, make: Box::new(make) })
+}
+
+/// A rank's region, its seats, and the rank's place in it.
+pub(crate) fn home(topology: &Topology, level: usize, rank: usize) -> (usize, Range<usize>, usize) {
+    let seat = topology.seat_of(rank);
+    let region = topology.region_of_seat(level, seat);
+    let seats = topology.region(level, region);
+    (region, seats.clone(), seat - seats.start)
+}
+
+pub(crate) fn smp_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let level = parameters.level(problem).unwrap_or(1);
+    let (regions, (smallest, largest)) = (problem.topology.regions(level), problem.topology.region_sizes(level));
+    let near = ceil_log(2, largest);
+    let cost = Cost::exact(2 * near, near, near).then(Group::allreduce_cost(regions, regions));
+    if smallest == largest { cost } else { cost.roughly() }
+}

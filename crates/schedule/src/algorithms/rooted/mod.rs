@@ -1,0 +1,177 @@
+//! Collectives with a root: bcast and reduce.
+//!
+//! - `binomial`: the tree in which member m's parent is m without its lowest set bit; the farthest first, so that a
+//!   reduction combines the nearest first and keeps rank order from rank 0 on.
+//! - `scatter-allgather`: the root scatters pieces along that tree, then all allgather. (van de Geijn.) Reversed in
+//!   spirit, `reduce-scatter-gather`: reduce_scatter, then a gather. (Rabenseifner.)
+//! - `cyclic-shift`: the degenerate allgatherv of Jocksch et al., in which all blocks but the root's are empty; reversed, the
+//!   degenerate reduce_scatter. Any number of ports per step.
+//!
+//! ```text
+//! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
+//! ```
+
+use std::ops::Range;
+
+use super::allgather::ring;
+use super::allgather::windows::{self, halving, windows};
+use super::binomial;
+use crate::compose::{embed, flip, placing, reverse};
+use crate::math::ceil_log;
+use crate::registry::{Cost, Parameter, Parameters, Recipe, collect};
+use crate::schedule::push_span;
+use crate::{Problem, Result, Round, Space, Span};
+
+pub(crate) const CYCLIC_SHIFT: &[Parameter] = &[windows::RADIX, windows::PORTS];
+pub(crate) const PIECES: &[Parameter] =
+    &[Parameter { name: "pieces", values: "circulant or ring: how the pieces are exchanged", default: "circulant" }];
+
+/// The bcast of member 0, whose `blocks` are in place, to all of `size`.
+pub(crate) fn binomial_bcast(size: usize, me: usize, blocks: usize) -> Vec<Round> {
+    tree(size, me, |_| vec![Span::output(0, blocks)])
+}
+
+/// Down the tree, the farthest first; `carried` says what goes to a child with its subtree.
+fn tree(size: usize, me: usize, carried: impl Fn(Range<usize>) -> Vec<Span>) -> Vec<Round> {
+    let one = |bit| {
+        let mut round = Round::default();
+        if let Some(edge) = binomial::edge(size, me, bit) {
+            if me == edge.child {
+                round.recv(edge.parent, carried(edge.subtree), None)
+            } else {
+                round.send(edge.child, carried(edge.subtree))
+            }
+        }
+        round
+    };
+    (0..ceil_log(2, size)).rev().map(one).collect()
+}
+
+/// The rounds of `rank`, made for its distance from the root.
+fn from_root(p: usize, root: usize, rank: usize, rounds: impl Fn(usize) -> Vec<Round>) -> Vec<Round> {
+    let relative = (rank + p - root) % p;
+    embed(rounds(relative), |member| (member + root) % p, |span, spans| push_span(spans, span))
+}
+
+pub(crate) fn bcast_binomial(problem: &Problem, _: &Parameters) -> Result<Recipe> {
+    let (p, root) = (problem.ranks(), problem.root);
+    Ok(Recipe { blocks: 1, make: Box::new(move |rank| from_root(p, root, rank, |me| binomial_bcast(p, me, 1))) })
+}
+
+/// To the root; for an operation that does not commute, to rank 0 and from there to the root.
+pub(crate) fn reduce_binomial(problem: &Problem, _: &Parameters) -> Result<Recipe> {
+    let (p, root) = (problem.ranks(), problem.root);
+    let via_first = !problem.reduction.commutative && root != 0;
+    let make = move |rank| {
+        if !via_first {
+            return collect(from_root(p, root, rank, |me| binomial_bcast(p, me, 1)), rank, rank == root, 1);
+        }
+        let mut rounds = collect(binomial_bcast(p, rank, 1), rank, false, 1);
+        let mut last = Round::default();
+        if rank == 0 {
+            last.send(root, vec![Span::scratch(0, 1)]);
+        } else if rank == root {
+            last.recv(0, vec![Span::output(0, 1)], None);
+        }
+        rounds.push(last);
+        rounds
+    };
+    Ok(Recipe { blocks: 1, make: Box::new(make) })
+}
+
+pub(crate) fn binomial_cost(problem: &Problem, _: &Parameters) -> Cost {
+    let steps = ceil_log(2, problem.ranks());
+    Cost::exact(steps, steps, steps)
+}
+
+pub(crate) fn reduce_binomial_cost(problem: &Problem, _: &Parameters) -> Cost {
+    let steps = ceil_log(2, problem.ranks());
+    let via_first = !problem.reduction.commutative && problem.root != 0;
+    Cost::exact(steps + usize::from(via_first), 1, 1)
+}
+
+/// The exchange of the pieces among all, piece m beginning with member m.
+fn exchange_pieces(p: usize, me: usize, ring: bool) -> Vec<Round> {
+    if ring { ring::rounds(p, me) } else { windows(p, me, &halving(p)) }
+}
+
+fn scatter(p: usize, me: usize) -> Vec<Round> {
+    tree(p, me, |subtree| vec![Span::output(subtree.start, subtree.len())])
+}
+
+pub(crate) fn scatter_allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let (p, root) = (problem.ranks(), problem.root);
+    let ring = parameters.word("pieces", &["circulant", "ring"])? == "ring";
+    let rounds = move |me| {
+        let mut rounds = scatter(p, me);
+        rounds.extend(exchange_pieces(p, me, ring));
+        rounds
+    };
+    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, rounds)) })
+}
+
+pub(crate) fn reduce_scatter_gather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let (p, root) = (problem.ranks(), problem.root);
+    let ring = parameters.word("pieces", &["circulant", "ring"])? == "ring";
+    let rounds = move |me: usize| {
+        let mut rounds = reverse(exchange_pieces(p, me, ring), me, &[Span::output(me, 1)]);
+        rounds.extend(flip(scatter(p, me)));
+        if me == 0 {
+            return rounds;
+        }
+        embed(
+            rounds,
+            |peer| peer,
+            |span, spans| {
+                let space = if span.space == Space::Output { Space::Scratch } else { span.space };
+                push_span(spans, Span { space, ..span });
+            },
+        )
+    };
+    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, rounds)) })
+}
+
+/// The root sends the most of the scatter: everything but its own piece.
+pub(crate) fn scatter_allgather_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let p = problem.ranks();
+    let (tree, exchange) =
+        (ceil_log(2, p), if parameters.get("pieces") == Some("ring") { p - 1 } else { ceil_log(2, p) });
+    Cost::exact(tree + exchange, tree + exchange, 2 * (p - 1))
+}
+
+/// In the gather nobody sends more than half the pieces, and that once.
+pub(crate) fn reduce_scatter_gather_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let p = problem.ranks();
+    let (tree, exchange) =
+        (ceil_log(2, p), if parameters.get("pieces") == Some("ring") { p - 1 } else { ceil_log(2, p) });
+    Cost::at_most(tree + exchange, exchange + 1, p - 1 + p / 2)
+}
+
+pub(crate) fn pieces_variants(_: &Problem) -> Vec<String> {
+    vec!["pieces=circulant".into(), "pieces=ring".into()]
+}
+
+/// An allgatherv of nothing but the root's block.
+pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let (p, root) = (problem.ranks(), problem.root);
+    let widths = windows::bruck_widths(problem, parameters)?;
+    let make = move |rank| {
+        let place = placing(|ranks: Range<usize>, spans| {
+            if ranks.contains(&root) {
+                push_span(spans, Span::output(0, 1));
+            }
+        });
+        embed(windows(p, rank, &widths), |rank| rank, place)
+    };
+    Ok(Recipe { blocks: 1, make: Box::new(make) })
+}
+
+/// The root sends on every port of every round; in a reduce nobody sends twice.
+pub(crate) fn cyclic_shift_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let cost = windows::bruck_cost(problem, parameters);
+    if problem.collective.reduces() {
+        Cost::exact(cost.steps, 1, 1)
+    } else {
+        Cost::exact(cost.steps, cost.messages, cost.messages)
+    }
+}

@@ -1,0 +1,39 @@
+//! What two-level algorithms share: blocks named by seats, and the level that counts as near.
+
+use std::ops::Range;
+
+use crate::compose::placing;
+use crate::registry::Parameter;
+use crate::schedule::push_span;
+use crate::{Span, Topology};
+
+pub(crate) const LEVEL: Parameter =
+    Parameter { name: "level", values: "1..=depth: whose regions are near (1 nodes, 2 sockets)", default: "1" };
+
+/// The output blocks of the ranks on some runs of seats.
+pub(crate) fn output_of(topology: &Topology, runs: &[Range<usize>]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    runs.iter().for_each(|seats| push_output_of(topology, seats.clone(), &mut spans));
+    spans
+}
+
+pub(crate) fn push_output_of(topology: &Topology, seats: Range<usize>, spans: &mut Vec<Span>) {
+    for run in topology.rank_runs(seats) {
+        push_span(spans, Span::output(run.start, run.len()));
+    }
+}
+
+/// For a group each of whose runs of blocks is a run of seats.
+pub(crate) fn placing_seats<'a>(
+    topology: &'a Topology,
+    seats_of: impl Fn(Range<usize>) -> Range<usize> + 'a,
+) -> impl Fn(Span, &mut Vec<Span>) + 'a {
+    placing(move |of, spans| push_output_of(topology, seats_of(of), spans))
+}
+
+/// The level parameter's legal values, for the sweep.
+pub(crate) fn level_variants(problem: &crate::Problem) -> Vec<String> {
+    let mut variants = vec![String::new()];
+    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
+    variants
+}
