@@ -39,6 +39,13 @@ pub(crate) fn part(n: usize, k: usize, i: usize) -> (usize, usize) {
     (i * size + i.min(larger), size + usize::from(i < larger))
 }
 
+/// The part in which thing number `thing` lies.
+pub(crate) fn part_of(n: usize, k: usize, thing: usize) -> usize {
+    let (size, larger) = (n / k, n % k);
+    let in_larger = larger * (size + 1);
+    if thing < in_larger { thing / (size + 1) } else { larger + (thing - in_larger) / size }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +64,7 @@ mod tests {
                 for i in 0..k {
                     let (first, len) = part(n, k, i);
                     assert_eq!(first, next);
+                    assert!((first..first + len).all(|thing| part_of(n, k, thing) == i));
                     next += len;
                 }
                 assert_eq!(next, n);

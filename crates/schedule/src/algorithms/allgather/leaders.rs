@@ -16,7 +16,7 @@ use super::windows::{growing, windows};
 use crate::algorithms::binomial::{self, Edge};
 use crate::algorithms::seats::{LEVEL, output_of, placing_seats};
 use crate::compose::embed;
-use crate::math::{ceil_log, part};
+use crate::math::{ceil_log, part, part_of};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::{Problem, Result, Round, Topology};
 
@@ -58,13 +58,7 @@ impl Groups {
     pub(crate) fn of_seat(&self, seat: usize) -> usize {
         let region = self.topology.region_of_seat(self.level, seat);
         let seats = self.topology.region(self.level, region);
-        let leaders = self.leaders.min(seats.len());
-        let inside = |index: &usize| seats.start + part(seats.len(), leaders, *index).0 <= seat;
-        // Groups of a region differ by one seat at most, so the guess is off by one at most.
-        let guess = (seat - seats.start) * leaders / seats.len();
-        let index =
-            [guess + 1, guess].into_iter().filter(|index| *index < leaders).find(inside).unwrap_or(guess.max(1) - 1);
-        self.first_of(region) + index
+        self.first_of(region) + part_of(seats.len(), self.leaders.min(seats.len()), seat - seats.start)
     }
 
     /// The seats of a group.
@@ -199,7 +193,7 @@ mod tests {
 
     #[test]
     fn groups_are_runs_of_seats_that_cover_the_machine() {
-        for shape in ["5", "4x4", "3x7", "3,5,4", "1,8,2", "2x2x3"] {
+        for shape in ["5", "19", "4x4", "3x7", "3,5,4", "1,8,2", "2x2x3"] {
             let topology: Topology = shape.parse().unwrap();
             for level in 1..=topology.depth().max(1) {
                 for leaders in 1..=topology.region_sizes(level).1 {

@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use super::whole::{Group, Running, home};
 use crate::algorithms::seats::LEVEL;
-use crate::math::{ceil_log, part};
+use crate::math::{ceil_log, part, part_of};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Combine, Problem, Result, Round, Topology};
 
@@ -150,13 +150,7 @@ impl Union {
 
     /// The subgroup of a node, with its first node and size.
     fn locate(&self, node: usize) -> (usize, usize, usize) {
-        let (size, larger) = (self.nodes / self.subgroups, self.nodes % self.subgroups);
-        let offset = node - self.first;
-        let m = if offset < larger * (size + 1) {
-            offset / (size + 1)
-        } else {
-            larger + (offset - larger * (size + 1)) / size
-        };
+        let m = part_of(self.nodes, self.subgroups, node - self.first);
         let (first, size) = self.subgroup(m);
         (m, first, size)
     }
