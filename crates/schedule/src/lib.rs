@@ -11,6 +11,7 @@ mod matching;
 mod math;
 mod registry;
 mod schedule;
+mod text;
 mod topology;
 mod verify;
 
