@@ -7,6 +7,7 @@ mod bounds;
 mod collective;
 mod compose;
 mod count;
+pub mod draw;
 mod error;
 mod json;
 mod matching;
