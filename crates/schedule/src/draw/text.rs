@@ -191,7 +191,14 @@ impl Buffers {
         let width = 2 + margin + ranks * (cell + 1) + 2 * nodes.len();
         let reduces = ensemble.problem.collective.reduces();
         let extents = (0..ranks).map(|rank| ensemble.problem.extent(Space::Output, rank, ensemble.blocks)).collect();
-        (width <= drawing.width && rows.len() <= MOST_ROWS).then_some(Buffers { nodes, rows, extents, margin, cell })
+        (width <= drawing.width && rows.len() <= MOST_ROWS).then_some(Buffers {
+            nodes,
+            rows,
+            extents,
+            margin,
+            cell,
+            reduces,
+        })
     }
 
     fn draw(&self, text: &mut String, drawing: &Drawing<'_>, held: &BTreeMap<(Space, usize, usize), (Cell, usize)>) {
@@ -294,7 +301,7 @@ mod tests {
         let drawing = Drawing { paint: &paint, letters: false, ..Drawing::default() };
         let text = drawing.steps(&ensemble, &Picture::new(&ensemble).unwrap());
         assert!(
-            text.contains("<Far 0=>1>") && text.contains("<Step(1) 0 >") && text.contains("<Step(0) 0 >"),
+            text.contains("<Far 0=>1>") && text.contains("<Step(1) 0  >") && text.contains("<Step(0) 0  >"),
             "{text}"
         );
         let rank = drawing.rank(&ensemble.problem, &ensemble.schedules[0], ensemble.blocks);
