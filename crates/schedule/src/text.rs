@@ -39,6 +39,7 @@ use crate::{
 
 const FIRST_LINE: &str = "allhands schedule 1";
 const NAMELESS: &str = "by hand";
+const CUT_SHORT: &str = "the file stops here without `end`: it is cut short, or its last line is missing";
 
 /// No position, message or count of blocks is larger: 4096 ranks squared, and room for scratch.
 /// A slip of the finger must not make the verifier ask for a terabyte.
@@ -144,7 +145,11 @@ impl FromStr for Ensemble {
             if content.is_empty() {
                 continue;
             }
-            reader.line(content).map_err(|fact| Error::Text { line: index + 1, fact })?;
+            reader.line(content).map_err(|fact| {
+                let cut = text.lines().skip(index + 1).all(|later| later.trim().is_empty()) && !reader.ended;
+                let hint = if cut { format!("; {CUT_SHORT}") } else { String::new() };
+                Error::Text { line: index + 1, fact: format!("{fact}{hint}") }
+            })?;
         }
         reader.finish().map_err(|fact| Error::Text { line: text.lines().count().max(1), fact })
     }
@@ -250,7 +255,7 @@ impl Reader {
             return Err(format!("the file is empty; expected `{FIRST_LINE}`"));
         }
         if !self.ended {
-            return Err("the file stops here without `end`: it is cut short, or its last line is missing".into());
+            return Err(CUT_SHORT.into());
         }
         let problem = self.problem.ok_or("expected `rank 0`")?;
         if let Some(missing) = (0..problem.ranks()).find(|rank| !self.schedules.contains_key(rank)) {
@@ -553,8 +558,9 @@ end
 
     #[test]
     fn no_file_cut_short_is_taken_for_a_whole_one() {
-        for cut in 0..BY_HAND.len() - "d\n".len() {
-            assert!(BY_HAND[..cut].parse::<Ensemble>().is_err(), "cut at {cut}");
+        for cut in 1..BY_HAND.len() - "d\n".len() {
+            let error = BY_HAND[..cut].parse::<Ensemble>().unwrap_err().to_string();
+            assert!(error.contains("without `end`"), "cut at {cut}: {error}");
         }
     }
 

@@ -46,7 +46,7 @@ impl List {
             let Algorithm { name, needs, source, .. } = algorithm;
             table.add_row([collective.name(), name, &parameters, needs, &guarantees, source]);
         }
-        writeln!(out, "{table}")?;
+        writeln!(out, "{}", table.trim_fmt())?;
         Ok(())
     }
 
