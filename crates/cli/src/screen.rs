@@ -63,3 +63,8 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table.set_header(header.to_vec());
     table
 }
+
+/// `1 block`, `2 blocks`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

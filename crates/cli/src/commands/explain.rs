@@ -10,9 +10,11 @@ use clap::{Args, ValueEnum};
 
 use crate::args::{Details, Seating, at_most, bytes};
 use crate::failure::{Failure, Result};
-use crate::screen;
+use crate::screen::{self, counted};
 
-/// Show what an algorithm does on a machine: the messages of every step, far ones marked with => and coloured on a
+/// Show what an algorithm does, step by step, and what it costs
+///
+/// Shows the messages of every step, far ones marked with => and coloured on a
 /// terminal, and how the buffers of all ranks fill; then what was counted, beside the closed form and the lower bound.
 ///
 /// Steps count messages one after the other on the critical path. A message is far when it crosses nodes.
@@ -194,10 +196,9 @@ fn heading(out: &mut impl Write, prepared: &Prepared) -> Result<()> {
     let (nodes, ranks) = (topology.regions(1), topology.ranks());
     let (smallest, largest) = topology.region_sizes(1);
     let each = if smallest == largest { format!("{largest}") } else { format!("{smallest} to {largest}") };
-    let machine =
-        if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { format!("{ranks} ranks") };
+    let machine = if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { counted(ranks, "rank") };
     let root = if collective.rooted() { format!(" from root {root}") } else { String::new() };
-    writeln!(out, "{collective} {}{root}: {machine}, {} blocks", prepared.choice(), prepared.blocks())?;
+    writeln!(out, "{collective} {}{root}: {machine}, {}", prepared.choice(), counted(prepared.blocks(), "block"))?;
     writeln!(out, "{}", prepared.choice().algorithm.source)?;
     Ok(())
 }

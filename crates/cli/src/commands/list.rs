@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::failure::Result;
 use crate::screen;
 
-/// Show the algorithms of one collective, or of all: what each takes, needs and guarantees, and where it comes from.
+/// Show the algorithms, what each takes, needs and guarantees
+///
+/// Lists those of one collective, or of all, with where they come from. Vector forms (allgatherv) share the algorithms of
+/// their plain forms.
 ///
 /// "ordered" means that operands are combined in rank order, so that the operation need not commute; "identical" that
 /// every rank gets the same bits, also where rounding depends on the order. The verifier proves both.

@@ -23,11 +23,8 @@ use crate::failure::Result;
 Exit codes: 0 all is well; 1 a schedule is wrong; 2 the request cannot be served."
 )]
 pub(crate) enum Command {
-    /// Show the algorithms, what each takes, needs and guarantees
     List(list::List),
-    /// Show what an algorithm does, step by step, and what it costs
     Explain(explain::Explain),
-    /// Prove schedules right: of algorithms on many machines, or one from a file
     Verify(verify::Verify),
 }
 

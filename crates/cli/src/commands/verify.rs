@@ -13,9 +13,11 @@ use rayon::prelude::*;
 
 use crate::args::{Details, Seating, at_most, ranks, read};
 use crate::failure::{Failure, Result};
-use crate::screen;
+use crate::screen::{self, counted};
 
-/// Prove that schedules are right: every output holds exactly the contributions it should, nothing deadlocks, nothing
+/// Prove schedules right: of algorithms on many machines, or one from a file
+///
+/// Right means that every output holds exactly the contributions it should, nothing deadlocks, nothing
 /// is read before it is written, and what the registry promises (ordered, identical, cost) holds.
 ///
 /// For each number of ranks the machines are: flat, every nodes x ranks, sequential and cyclic, uneven nodes, and three
@@ -37,7 +39,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE]", requires = "collective")]
     algorithm: Option<String>,
 
-    /// Numbers of ranks, both ends included: 8, 1..64 or 1..=64 [default: 1..64]
+    /// Numbers of ranks, both ends included: 8, 1..64 or 1..=64 [default: 1..16]
     #[arg(long, value_name = "RANGE", conflicts_with = "topology")]
     ranks: Option<String>,
 
@@ -82,7 +84,7 @@ impl Verify {
             return Ok(vec![topology]);
         }
         // The largest first: the last to finish should be a small one.
-        let all = ranks(self.ranks.as_deref().unwrap_or("1..64"))?.rev();
+        let all = ranks(self.ranks.as_deref().unwrap_or("1..16"))?.rev();
         all.map(machines).collect::<Result<Vec<_>>>().map(|machines| machines.into_iter().flatten().collect())
     }
 
@@ -320,10 +322,6 @@ impl Tally {
             }
         )))
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn topologies_in_words(count: usize) -> String {

@@ -111,14 +111,16 @@ impl Drawing<'_> {
         let note = if far > 0 { format!(", {far} far") } else { String::new() };
         let heading = (self.paint)(Ink::Heading, &format!("step {number}"));
         let _ = writeln!(text, "{heading}: {count}{}", (self.paint)(Ink::Far, &note));
-        let mut groups: BTreeMap<(usize, String), Vec<&Message>> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, u64, String), Vec<&Message>> = BTreeMap::new();
         for message in messages {
             let spans = &ensemble.schedules[message.from].rounds[message.round].sends[message.index].spans;
-            let size = self.size_of(&ensemble.problem, ensemble.blocks, message.from, spans);
-            groups.entry((message.blocks, size)).or_default().push(message);
+            let (problem, blocks) = (&ensemble.problem, ensemble.blocks);
+            let bytes = self.sizes.map_or(0, |sizes| sizes.of(problem, blocks, message.from, spans));
+            let size = self.size_of(problem, blocks, message.from, spans);
+            groups.entry((message.blocks, bytes, size)).or_default().push(message);
         }
-        let margin = groups.keys().map(|(_, size)| size.len()).max().unwrap_or(0);
-        for ((_, size), group) in groups {
+        let margin = groups.keys().map(|(_, _, size)| size.len()).max().unwrap_or(0);
+        for ((_, _, size), group) in groups {
             let mut column = 2 + margin;
             let _ = write!(text, "  {size:margin$}");
             for message in group {
