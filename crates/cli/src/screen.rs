@@ -1,6 +1,7 @@
 //! Where output goes: colours and width of the terminal, or plain text into a file or pipe.
 
 use std::io::{self, IsTerminal};
+use std::sync::LazyLock;
 
 use allhands_schedule::draw::Ink;
 use anstream::{AutoStream, ColorChoice};
@@ -17,7 +18,8 @@ pub(crate) fn stdout() -> AutoStream<io::StdoutLock<'static>> {
 
 /// Whether standard output shows colours.
 pub(crate) fn coloured() -> bool {
-    AutoStream::choice(&io::stdout()) != ColorChoice::Never
+    static COLOURED: LazyLock<bool> = LazyLock::new(|| AutoStream::choice(&io::stdout()) != ColorChoice::Never);
+    *COLOURED
 }
 
 /// How many columns there are.

@@ -6,6 +6,9 @@ use crate::schedule::blocks_in;
 use crate::verify::Write;
 use crate::{Collective, Ensemble, Fault, Matching, Problem, Report, Space, Symbol, verify_watched};
 
+/// No screen shows the buffers of more ranks, and all writes of thousands would fill the memory.
+const MOST_COLUMNS: usize = 256;
+
 /// A run of all ranks, step by step.
 #[derive(Clone, Debug)]
 pub struct Picture {
@@ -21,6 +24,7 @@ pub struct Step {
     /// The messages that arrive, in the order of their senders.
     pub messages: Vec<Message>,
     /// What is new at the end of the step: space, position and rank, in this order, with what is there.
+    /// Empty where there are more than 256 ranks.
     pub written: BTreeMap<(Space, usize, usize), Cell>,
 }
 
@@ -65,7 +69,8 @@ impl Picture {
     /// Runs an ensemble, or names its first fault.
     pub fn new(ensemble: &Ensemble) -> Result<Picture, Fault> {
         let mut writes = Vec::new();
-        let report = verify_watched(ensemble, |write| writes.push(write))?;
+        let drawable = ensemble.problem.ranks() <= MOST_COLUMNS;
+        let report = verify_watched(ensemble, |write| writes.extend(drawable.then_some(write)))?;
         let mut steps = vec![Step::default(); report.timing.steps + 1];
         let step_of = |rank: usize, round: usize| report.timing.step[rank][round];
         let matching = Matching::new(&ensemble.schedules)?;

@@ -74,7 +74,7 @@ impl Drawing<'_> {
         }
         match &buffers {
             Some(buffers) => text.push_str(&buffers.legend(self)),
-            None if !picture.steps.iter().all(|step| step.written.is_empty()) => {
+            None if ensemble.blocks > 0 => {
                 let _ = writeln!(text, "The buffers do not fit into {} columns: they are not drawn.", self.width);
             }
             None => {}
