@@ -108,7 +108,12 @@ impl Counts {
     /// # Ok::<(), allhands_schedule::Error>(())
     /// ```
     pub fn maxima(ensemble: &Ensemble) -> Counts {
-        let each = ensemble.schedules.iter().map(|schedule| Counts::of(&ensemble.problem, schedule));
+        Counts::maxima_of(&ensemble.problem, &ensemble.schedules)
+    }
+
+    /// The maximum of each count over some ranks.
+    pub fn maxima_of(problem: &Problem, schedules: &[Schedule]) -> Counts {
+        let each = schedules.iter().map(|schedule| Counts::of(problem, schedule));
         each.reduce(Counts::max).unwrap_or_default()
     }
 

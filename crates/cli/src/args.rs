@@ -1,0 +1,178 @@
+//! Arguments that several commands share, and how their text becomes values.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use allhands_schedule::{Collective, Problem, Topology};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// More ranks than this are not made, verified or drawn together.
+pub(crate) const MOST_RANKS: usize = 4096;
+
+/// Where the ranks sit.
+#[derive(Args, Debug)]
+pub(crate) struct Seating {
+    /// The machine: ranks (16), nodes x ranks (4x16), nodes x sockets x ranks (64x2x8), uneven nodes (3,5,4), or nested
+    /// lists of ranks ([[0,2],[1,3]])
+    #[arg(long, value_name = "T")]
+    topology: Option<String>,
+
+    /// Which rank takes which seat: sequential, cyclic (dealt out to the nodes one by one), or a file that lists the ranks
+    /// in the order of the seats, with white space between and # comments
+    #[arg(long, value_name = "sequential|cyclic|FILE", default_value = "sequential", hide_default_value = true)]
+    placement: String,
+}
+
+impl Seating {
+    /// The topology, if one is given.
+    pub(crate) fn resolve(&self) -> Result<Option<Topology>> {
+        match &self.topology {
+            Some(text) => Ok(Some(self.place(text.parse()?)?)),
+            None if self.placement != "sequential" => {
+                Err(Failure::Usage("--placement needs a --topology to place ranks on".into()))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn place(&self, topology: Topology) -> Result<Topology> {
+        match self.placement.as_str() {
+            "sequential" => Ok(topology),
+            "cyclic" => Ok(topology.cyclic()),
+            file => Ok(topology.placed(placement(file)?)?),
+        }
+    }
+}
+
+/// The ranks that a placement file lists.
+fn placement(file: &str) -> Result<Vec<usize>> {
+    let text = read(Path::new(file), "placement file (sequential and cyclic need no file)")?;
+    let words = text.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+    let number = |word: &str| {
+        word.parse().map_err(|_| {
+            Failure::Usage(format!(
+                "placement file {file}: {word:?} is not a rank; list the ranks as numbers with white space between"
+            ))
+        })
+    };
+    words.map(number).collect()
+}
+
+/// The text of a file.
+pub(crate) fn read(path: &Path, what: &str) -> Result<String> {
+    fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read the {what} {}: {error}", path.display())))
+}
+
+/// The collective and what belongs to it.
+#[derive(Args, Debug)]
+pub(crate) struct Details {
+    /// The special rank of bcast and reduce [default: 0]
+    #[arg(long, value_name = "R")]
+    root: Option<usize>,
+
+    /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter), or for each pair,
+    /// source-major (alltoallv)
+    #[arg(long, value_name = "A,B,...")]
+    counts: Option<String>,
+}
+
+impl Details {
+    /// Whether a root is given.
+    pub(crate) fn has_root(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// What is asked.
+    pub(crate) fn problem(&self, collective: Collective, topology: Topology) -> Result<Problem> {
+        if self.root.is_some() && !collective.rooted() {
+            return Err(Failure::Usage(format!("{collective} has no root; leave out --root")));
+        }
+        let problem = Problem::new(collective, topology).with_root(self.root.unwrap_or(0))?;
+        match &self.counts {
+            Some(text) => Ok(problem.with_counts(numbers(text)?)?),
+            None => Ok(problem),
+        }
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<usize>> {
+    let number = |part: &str| {
+        let wrong = |_| {
+            Failure::Usage(format!(
+                "--counts {text}: {part:?} is not a count; write numbers with commas between, such as 3,1,4"
+            ))
+        };
+        part.trim().parse().map_err(wrong)
+    };
+    text.split(',').map(number).collect()
+}
+
+/// Refuses what would take too much memory, and says what to do instead.
+pub(crate) fn at_most(ranks: usize, remedy: &str) -> Result<()> {
+    if ranks <= MOST_RANKS {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("{ranks} ranks are more than the {MOST_RANKS} that are made together; {remedy}")))
+}
+
+/// `8`, `1..64` or `1..=64`: both ends included.
+pub(crate) fn ranks(text: &str) -> Result<RangeInclusive<usize>> {
+    let wrong = |fact: &str| {
+        Failure::Usage(format!("--ranks {text}: {fact}; write a number (8) or a range with both ends included (1..64)"))
+    };
+    let number = |part: &str| part.trim().parse::<usize>().map_err(|_| wrong("not a number of ranks"));
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first)?, number(last.strip_prefix('=').unwrap_or(last))?),
+        None => (number(text)?, number(text)?),
+    };
+    match (first, last) {
+        (0, _) => Err(wrong("0 ranks do nothing")),
+        _ if first > last => Err(wrong("the range is empty")),
+        _ => {
+            at_most(last, "ask for fewer")?;
+            Ok(first..=last)
+        }
+    }
+}
+
+/// `8`, `4K`, `1M`, `2G`: powers of 1024.
+pub(crate) fn bytes(text: &str) -> Result<u64> {
+    let wrong = || Failure::Usage(format!("--bytes {text}: not a size; write bytes such as 8, 4K, 1M or 2G"));
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_include_both_ends() {
+        for (text, range) in [("8", 8..=8), ("1..64", 1..=64), ("1..=64", 1..=64), ("3..3", 3..=3)] {
+            assert_eq!(ranks(text).unwrap(), range);
+        }
+        for text in ["", "0", "0..4", "5..4", "x", "1..", "..4", "1...4", "-1", "5000"] {
+            assert!(ranks(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(["8", "4K", "1M", "2GiB", "0"].map(|text| bytes(text).unwrap()), [8, 4096, 1 << 20, 2 << 30, 0]);
+        for text in ["", "K", "4X", "-1", "1.5K", "99999999999999999999", "18446744073709551615K", "4é"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `allhands explain`: what an algorithm does, step by step, and what it costs.
+
+use std::io::{self, Write};
+
+use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
+use allhands_schedule::{
+    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Schedule, Traffic, ports,
+};
+use clap::{Args, ValueEnum};
+
+use crate::args::{Details, Seating, at_most, bytes};
+use crate::failure::{Failure, Result};
+use crate::screen::{self, counted};
+
+/// Show what an algorithm does, step by step, and what it costs
+///
+/// Shows the messages of every step, far ones marked with => and coloured on a
+/// terminal, and how the buffers of all ranks fill; then what was counted, beside the closed form and the lower bound.
+///
+/// Steps count messages one after the other on the critical path. A message is far when it crosses nodes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  allhands explain allgather --algorithm bruck --topology 4x4
+  allhands explain allgather --algorithm bruck:radix=4 --topology 16 --bytes 1K
+  allhands explain allgather --algorithm bruck --topology 65536x16 --rank 77
+  allhands explain allgather --algorithm bruck --topology 2x4 --format svg > bruck.svg
+  allhands explain allgather --algorithm bruck --topology 2x4 --format schedule > bruck.txt
+  allhands verify --file bruck.txt
+
+Formats:
+  text      for people
+  schedule  one operation a line; `allhands verify --file` reads it back
+  json      for programs
+  svg       a picture: ranks are columns, steps are rows")]
+pub(crate) struct Explain {
+    /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
+    collective: String,
+
+    /// The algorithm, with parameters after colons: bruck, bruck:radix=4, bruck:ports=3,1 (see `allhands list`)
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE]")]
+    algorithm: String,
+
+    #[command(flatten)]
+    seating: Seating,
+
+    /// Only this rank's schedule is made and shown, in full: works for a million ranks
+    #[arg(long, value_name = "R")]
+    rank: Option<usize>,
+
+    #[command(flatten)]
+    details: Details,
+
+    /// Show bytes beside blocks: the size of one block (allgather, alltoall, reduce_scatter) or of the whole vector
+    /// (allreduce, bcast, reduce), such as 8, 4K or 1M; with --counts, of one unit of the counts
+    #[arg(long, value_name = "N")]
+    bytes: Option<String>,
+
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Schedule,
+    Svg,
+}
+
+impl Explain {
+    pub(crate) fn run(&self) -> Result<()> {
+        let collective: Collective = self.collective.parse()?;
+        let choice = Choice::parse(collective, &self.algorithm)?;
+        let topology = self.seating.resolve()?;
+        let topology = topology
+            .ok_or_else(|| Failure::Usage("explain needs a machine; add --topology, such as --topology 4x4".into()))?;
+        let problem = self.details.problem(collective, topology)?;
+        let sizes = self.bytes.as_deref().map(bytes).transpose()?.map(Sizes::new);
+        match self.rank {
+            Some(rank) => one_rank(&choice.prepare(&problem)?, rank, sizes, self.format),
+            None => {
+                at_most(problem.ranks(), "add --rank R to see one rank's schedule")?;
+                all_ranks(&choice.prepare(&problem)?, sizes, self.format)
+            }
+        }
+    }
+}
+
+fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Format) -> Result<()> {
+    let problem = prepared.problem();
+    if rank >= problem.ranks() {
+        let last = problem.ranks() - 1;
+        return Err(Failure::Usage(format!("--rank {rank} is not a rank; legal is 0..={last}")));
+    }
+    let schedule = prepared.rank(rank);
+    let mut out = screen::stdout();
+    match format {
+        Format::Text => {
+            heading(&mut out, prepared)?;
+            let node = problem.topology.region_of(1, rank);
+            writeln!(out, "rank {rank} sits on node {node}\n")?;
+            write!(out, "{}", drawing(sizes).rank(problem, &schedule, prepared.blocks()))?;
+            let costs = Costs {
+                counts: Counts::of(problem, &schedule),
+                steps: None,
+                far_steps: None,
+                ports: ports(std::slice::from_ref(&schedule)),
+            };
+            writeln!(out)?;
+            let whose = format!("rank {rank}");
+            costs.write(
+                &mut out,
+                prepared,
+                sizes,
+                ["", &whose, "closed form, busiest rank", "lower bound, busiest rank"],
+            )?;
+            writeln!(
+                out,
+                "not verified: one rank alone cannot be; leave out --rank to verify all {}",
+                problem.ranks()
+            )?;
+        }
+        Format::Json => write_json(&mut out, prepared, std::slice::from_ref(&schedule), None)?,
+        Format::Schedule => {
+            let ranks = problem.ranks();
+            writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.choice())?;
+            write!(out, "{schedule}")?;
+        }
+        Format::Svg => {
+            return Err(Failure::Usage("--format svg shows messages between all ranks; leave out --rank".into()));
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Result<()> {
+    let ensemble = prepared.ensemble();
+    let picture = Picture::new(&ensemble).map_err(|fault| {
+        let Ensemble { problem, algorithm, .. } = &ensemble;
+        Failure::Wrong(format!("{} {algorithm} is wrong: {fault}", problem.collective))
+    })?;
+    let steps = picture.report.timing.steps;
+    let mut out = screen::stdout();
+    match format {
+        Format::Text => {
+            heading(&mut out, prepared)?;
+            writeln!(out)?;
+            write!(out, "{}", drawing(sizes).steps(&ensemble, &picture))?;
+            let costs = Costs {
+                counts: Counts::maxima(&ensemble),
+                steps: Some(steps),
+                far_steps: Some(picture.far_steps()),
+                ports: ports(&ensemble.schedules),
+            };
+            writeln!(out)?;
+            costs.write(&mut out, prepared, sizes, ["busiest rank", "counted", "closed form", "lower bound"])?;
+            let proved = |holds, yes, no| if holds { yes } else { no };
+            writeln!(
+                out,
+                "verified; {}; {}",
+                proved(picture.report.ordered, "ordered", "not ordered: the operation must commute"),
+                proved(picture.report.identical, "identical on every rank", "not identical on every rank"),
+            )?;
+        }
+        Format::Json => write_json(&mut out, prepared, &ensemble.schedules, Some(steps))?,
+        Format::Schedule => write!(out, "{ensemble}")?,
+        Format::Svg => write!(out, "{}", svg(&ensemble, &picture))?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn drawing(sizes: Option<Sizes>) -> Drawing<'static> {
+    Drawing { paint: &screen::paint, letters: !screen::coloured(), width: screen::width(), sizes }
+}
+
+fn write_json(out: &mut impl Write, prepared: &Prepared, schedules: &[Schedule], steps: Option<usize>) -> Result<()> {
+    let algorithm = prepared.choice().to_string();
+    let document = Document {
+        problem: prepared.problem(),
+        algorithm: &algorithm,
+        blocks: prepared.blocks(),
+        schedules,
+        steps,
+        formula: Some(prepared.cost()),
+    };
+    serde_json::to_writer(&mut *out, &document).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn heading(out: &mut impl Write, prepared: &Prepared) -> Result<()> {
+    let Problem { collective, topology, root, .. } = prepared.problem();
+    let (nodes, ranks) = (topology.regions(1), topology.ranks());
+    let (smallest, largest) = topology.region_sizes(1);
+    let each = if smallest == largest { format!("{largest}") } else { format!("{smallest} to {largest}") };
+    let machine = if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { counted(ranks, "rank") };
+    let root = if collective.rooted() { format!(" from root {root}") } else { String::new() };
+    writeln!(out, "{collective} {}{root}: {machine}, {}", prepared.choice(), counted(prepared.blocks(), "block"))?;
+    writeln!(out, "{}", prepared.choice().algorithm.source)?;
+    Ok(())
+}
+
+/// What was counted, for the table beside the closed form and the lower bound.
+struct Costs {
+    counts: Counts,
+    /// Known only when all ranks are.
+    steps: Option<usize>,
+    far_steps: Option<usize>,
+    ports: usize,
+}
+
+impl Costs {
+    fn write(&self, out: &mut impl Write, prepared: &Prepared, sizes: Option<Sizes>, header: [&str; 4]) -> Result<()> {
+        let (problem, blocks) = (prepared.problem(), prepared.blocks());
+        let bound = Bounds::new(problem, self.ports, blocks);
+        let formula = prepared.cost();
+        let Counts { sent, received, far_sent, far_received, combines, copies, scratch, .. } = &self.counts;
+        let in_bytes = |count: usize| match sizes.filter(|_| problem.counts.is_empty()) {
+            Some(sizes) => format!("{count} ({})", Sizes::words(sizes.of_blocks(problem, blocks, count))),
+            None => count.to_string(),
+        };
+        let by_formula = |count: String, Cost { exact, .. }: Cost| if exact { count } else { format!("≤ {count}") };
+        let mut table = screen::table(&header);
+        let mut row = |name: &str, counted: String, formula: String, bound: String| {
+            table.add_row([name.to_string(), counted, formula, bound]);
+        };
+        let nothing = String::new;
+        if let Some(steps) = self.steps {
+            row("steps", steps.to_string(), by_formula(formula.steps.to_string(), formula), bound.steps.to_string());
+        } else {
+            row(
+                "rounds",
+                self.counts.rounds.to_string(),
+                by_formula(formula.steps.to_string(), formula),
+                bound.steps.to_string(),
+            );
+        }
+        row("ports", self.ports.to_string(), nothing(), nothing());
+        row("messages sent", sent.messages.to_string(), by_formula(formula.messages.to_string(), formula), nothing());
+        row(
+            "blocks sent",
+            in_bytes(sent.blocks),
+            by_formula(in_bytes(formula.blocks), formula),
+            in_bytes(bound.blocks),
+        );
+        row("blocks received", in_bytes(received.blocks), nothing(), in_bytes(bound.blocks));
+        if problem.topology.regions(1) > 1 {
+            let far = |traffic: &Traffic| traffic.messages.to_string();
+            if let Some(steps) = self.far_steps {
+                row("far steps", steps.to_string(), nothing(), bound.far_steps.to_string());
+            }
+            row("far messages sent", far(far_sent), nothing(), nothing());
+            row("far messages received", far(far_received), nothing(), nothing());
+            row("far blocks sent", in_bytes(far_sent.blocks), nothing(), nothing());
+            row("far blocks received", in_bytes(far_received.blocks), nothing(), nothing());
+            // Where nodes are uneven, only the larger of the two is bound to be so large.
+            let most = far_sent.blocks.max(far_received.blocks);
+            row("far blocks, the larger", in_bytes(most), nothing(), in_bytes(bound.far_blocks));
+        }
+        for (name, count) in [("blocks combined", combines), ("blocks copied", copies), ("scratch blocks", scratch)] {
+            if *count > 0 {
+                row(name, in_bytes(*count), nothing(), nothing());
+            }
+        }
+        writeln!(out, "{}", table.trim_fmt())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! The subcommands: one file each.
+
+mod explain;
+mod list;
+mod verify;
+
+use clap::Parser;
+
+use crate::failure::Result;
+
+/// Collective communication as schedules: see what every algorithm does on any machine, and prove it right, before a
+/// single byte has moved.
+#[derive(Debug, Parser)]
+#[command(
+    name = "allhands",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  allhands list allgather
+  allhands explain allgather --algorithm bruck --topology 4x4
+  allhands verify allgather --ranks 1..64
+
+Exit codes: 0 all is well; 1 a schedule is wrong; 2 the request cannot be served."
+)]
+pub(crate) enum Command {
+    List(list::List),
+    Explain(explain::Explain),
+    Verify(verify::Verify),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<()> {
+        match self {
+            Command::List(list) => list.run(),
+            Command::Explain(explain) => explain.run(),
+            Command::Verify(verify) => verify.run(),
+        }
+    }
+}

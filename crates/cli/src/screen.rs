@@ -1,0 +1,72 @@
+//! Where output goes: colours and width of the terminal, or plain text into a file or pipe.
+
+use std::io::{self, IsTerminal};
+use std::sync::LazyLock;
+
+use allhands_schedule::draw::Ink;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Color, Style};
+use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+
+/// Wide enough for tables and drawings where no terminal says otherwise.
+const PLAIN_WIDTH: usize = 100;
+
+/// Standard output that drops colours where they are not wanted.
+pub(crate) fn stdout() -> AutoStream<io::StdoutLock<'static>> {
+    anstream::stdout().lock()
+}
+
+/// Whether standard output shows colours.
+pub(crate) fn coloured() -> bool {
+    static COLOURED: LazyLock<bool> = LazyLock::new(|| AutoStream::choice(&io::stdout()) != ColorChoice::Never);
+    *COLOURED
+}
+
+/// How many columns there are.
+pub(crate) fn width() -> usize {
+    let terminal = if io::stdout().is_terminal() { Table::new().width() } else { None };
+    terminal.map_or(PLAIN_WIDTH, usize::from)
+}
+
+/// The colours of drawings; plain text where there are none.
+pub(crate) fn paint(ink: Ink, text: &str) -> String {
+    if !coloured() || text.is_empty() {
+        return text.into();
+    }
+    let style = style(ink);
+    format!("{style}{text}{style:#}")
+}
+
+fn style(ink: Ink) -> Style {
+    const STEPS: [AnsiColor; 6] = [
+        AnsiColor::Blue,
+        AnsiColor::Yellow,
+        AnsiColor::Green,
+        AnsiColor::Magenta,
+        AnsiColor::Cyan,
+        AnsiColor::BrightBlue,
+    ];
+    let coloured = |colour: AnsiColor| Style::new().fg_color(Some(Color::Ansi(colour)));
+    match ink {
+        Ink::Heading => Style::new().bold(),
+        Ink::Far => coloured(AnsiColor::Red).bold(),
+        Ink::Step(0) => Style::new(),
+        Ink::Step(step) => coloured(STEPS[(step - 1) % STEPS.len()]),
+        Ink::Faint => Style::new().dimmed(),
+    }
+}
+
+/// An empty table in the one style that all commands use.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    let rule = LineStyle::none().fill('─').junction('─');
+    table.load_style(presets::NOTHING.header_separator(rule)).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(width()).unwrap_or(u16::MAX));
+    table.set_header(header.to_vec());
+    table
+}
+
+/// `1 block`, `2 blocks`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

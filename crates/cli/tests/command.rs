@@ -1,0 +1,278 @@
+//! The built command: what it prints, what it refuses, and its exit codes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+struct Outcome {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn allhands(arguments: &[&str]) -> Outcome {
+    let output = Command::new(env!("CARGO_BIN_EXE_allhands")).args(arguments).output().expect("the command runs");
+    Outcome {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// Runs words separated by spaces.
+fn run(line: &str) -> Outcome {
+    allhands(&line.split_whitespace().collect::<Vec<_>>())
+}
+
+/// A file for one test, gone with the target directory.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("the temporary directory can be written");
+    path
+}
+
+fn registry() -> Vec<Value> {
+    let listed = run("list --json");
+    assert_eq!(listed.code, Some(0), "{}", listed.err);
+    serde_json::from_str::<Vec<Value>>(&listed.out).expect("an array")
+}
+
+fn has(collective: &str, algorithm: &str) -> bool {
+    registry().iter().any(|line| line["collective"] == collective && line["algorithm"] == algorithm)
+}
+
+/// An algorithm of a collective, whatever the registry holds.
+fn any(collective: &str) -> String {
+    let registry = registry();
+    let line = registry.iter().find(|line| line["collective"] == collective).expect("an algorithm");
+    line["algorithm"].as_str().expect("a name").into()
+}
+
+/// Refused with exit code 2, one sentence, and these words in it.
+fn refused(outcome: &Outcome, words: &[&str]) {
+    assert_eq!(outcome.code, Some(2), "{}{}", outcome.out, outcome.err);
+    assert!(outcome.err.starts_with("error: ") && outcome.err.trim_end().lines().count() == 1, "{}", outcome.err);
+    for word in words {
+        assert!(outcome.err.contains(word), "{word:?} is not in {}", outcome.err);
+    }
+    assert_eq!(outcome.out, "");
+}
+
+#[test]
+fn bad_requests_name_the_fact_and_what_would_be_legal() {
+    let gather = any("allgather");
+    let explain = |rest: &str| run(&format!("explain allgather --algorithm {gather} {rest}"));
+    refused(&explain("--topology 0"), &["0 ranks", "4x16"]);
+    refused(&explain("--topology 4x0"), &["0 ranks", "4x16"]);
+    refused(&explain("--topology four"), &["not a count", "4x16"]);
+    refused(&explain(""), &["--topology"]);
+    refused(&explain("--topology 4 --rank 4"), &["0..=3"]);
+    refused(&explain("--topology 4 --root 1"), &["allgather has no root"]);
+    refused(&explain("--topology 4 --bytes lots"), &["4K"]);
+    refused(&explain("--topology 4 --counts 1,2"), &["2 counts", "4"]);
+    refused(&explain("--topology 4 --counts 1,x"), &["\"x\" is not a count"]);
+    refused(&explain("--topology 5000"), &["4096", "--rank"]);
+    refused(&explain("--topology 4 --rank 1 --format svg"), &["leave out --rank"]);
+    refused(&explain("--topology 4 --placement no-such-file"), &["no-such-file", "cyclic"]);
+    refused(&run("explain allgather --algorithm no-such --topology 4"), &["no-such", &gather]);
+    refused(&run("explain gather --algorithm ring --topology 4"), &["\"gather\"", "allgather"]);
+    refused(&run("list gather"), &["\"gather\"", "allgather"]);
+    for range in ["0", "0..4", "4..1", "x", "1..9999"] {
+        refused(&run(&format!("verify --ranks {range}")), &["ranks"]);
+    }
+    refused(&run("verify --placement cyclic"), &["--topology"]);
+    refused(&run("verify --file no-such-file"), &["no-such-file"]);
+}
+
+#[test]
+fn bad_parameters_name_the_legal_ones() {
+    if has("allgather", "bruck") {
+        let explain = |algorithm: &str| run(&format!("explain allgather --topology 16 --algorithm {algorithm}"));
+        refused(&explain("bruck:radix=1"), &["radix=1", "2..=16"]);
+        refused(&explain("bruck:ports=1,1"), &["only 4 of 16", "1,1,1,1"]);
+        refused(&explain("bruck:colour=red"), &["colour", "radix"]);
+        refused(&run("verify allgather --algorithm bruck:radix=9 --ranks 2..8"), &["radix=9", "out of range"]);
+    }
+    if has("allgather", "neighbor-exchange") {
+        let odd = "--algorithm neighbor-exchange";
+        refused(&run(&format!("explain allgather {odd} --topology 5")), &["even", "5"]);
+        refused(&run(&format!("verify allgather {odd} --ranks 5")), &["even", "5"]);
+        assert_eq!(run(&format!("verify allgather {odd} --ranks 4..5")).code, Some(0));
+    }
+}
+
+#[test]
+fn a_placement_must_list_every_rank_once() {
+    let gather = any("allgather");
+    let explain = |name: &str, text: &str| {
+        let path = file(name, text);
+        let path = path.to_str().expect("a plain path");
+        allhands(&[
+            "explain",
+            "allgather",
+            "--algorithm",
+            &gather,
+            "--topology",
+            "2x2",
+            "--placement",
+            path,
+            "--format",
+            "json",
+        ])
+    };
+    let placed = explain("placed", "3 1 # the first node\n\n2\n0\n");
+    assert_eq!(placed.code, Some(0), "{}", placed.err);
+    assert!(placed.out.contains("\"topology\":[[3,1],[2,0]]"));
+    refused(&explain("twice", "0 1 1 2"), &["rank 1 is listed twice"]);
+    refused(&explain("short", "0 1 2"), &["3 ranks are listed for 4 seats"]);
+    refused(&explain("beyond", "0 1 2 4"), &["no rank 4"]);
+    refused(&explain("words", "0 1 two 3"), &["\"two\" is not a rank"]);
+}
+
+#[test]
+fn the_list_is_a_table_or_json() {
+    let keys = ["collective", "algorithm", "parameters", "needs", "guarantees", "source"];
+    for line in registry() {
+        let object = line.as_object().expect("an object");
+        assert!(keys.iter().all(|key| object.contains_key(*key)) && object.len() == keys.len(), "{line}");
+    }
+    let table = run("list allgatherv").out;
+    assert!(table.contains(&any("allgather")) && table.contains("guarantees"));
+    assert!(!table.contains('\x1b'), "no colours into a pipe");
+}
+
+#[test]
+fn explain_draws_counts_and_verifies() {
+    let gather = any("allgather");
+    let text = run(&format!("explain allgather --algorithm {gather} --topology 2x2 --bytes 4K")).out;
+    for words in
+        ["node 1", "P3", "step 1: ", "=>", "4 KiB", "closed form", "lower bound", "verified; ordered; identical"]
+    {
+        assert!(text.contains(words), "{words:?} is not in\n{text}");
+    }
+    let one = run(&format!("explain allgather --algorithm {gather} --topology 65536x16 --rank 77"));
+    assert_eq!(one.code, Some(0), "{}", one.err);
+    assert!(one.out.contains("rank 77 sits on node 4") && one.out.contains("not verified"), "{}", one.out);
+}
+
+#[test]
+fn example_2_1_counts_four_far_messages_with_fifteen_blocks() {
+    for (algorithm, messages, blocks) in [("bruck", 4, 15), ("loc-bruck", 1, 4)] {
+        if has("allgather", algorithm) {
+            let json = run(&format!("explain allgather --algorithm {algorithm} --topology 4x4 --format json")).out;
+            let json: Value = serde_json::from_str(&json).expect("JSON");
+            let far = &json["counts"]["maxima"]["far_received"];
+            assert_eq!((far["messages"].as_u64(), far["blocks"].as_u64()), (Some(messages), Some(blocks)));
+        }
+    }
+}
+
+#[test]
+fn json_describes_every_rank() {
+    let reduce = any("allreduce");
+    let json = run(&format!("explain allreduce --algorithm {reduce} --topology 2x2x2 --format json")).out;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["topology"], serde_json::json!([[[0, 1], [2, 3]], [[4, 5], [6, 7]]]));
+    assert_eq!(json["schedule"].as_array().map(Vec::len), Some(8));
+    assert!(json["root"].is_null() && json["counts"]["steps"].is_u64() && json["counts"]["formula"]["steps"].is_u64());
+}
+
+#[test]
+fn every_printed_schedule_is_read_back_and_verified() {
+    for line in registry() {
+        let (collective, algorithm) = (line["collective"].as_str().unwrap(), line["algorithm"].as_str().unwrap());
+        let printed = run(&format!("explain {collective} --algorithm {algorithm} --topology 4x2 --format schedule"));
+        if printed.code == Some(2) {
+            continue; // needs a parameter, or another shape
+        }
+        let path = file(&format!("{collective}-{algorithm}"), &printed.out);
+        let path = path.to_str().expect("a plain path");
+        let verified = allhands(&["verify", "--file", path]);
+        assert_eq!(verified.code, Some(0), "{collective} {algorithm}: {}", verified.err);
+        assert!(verified.out.ends_with("verified 1 schedule: correct\n"), "{}", verified.out);
+    }
+}
+
+const PAIR: &str = "allhands schedule 1
+collective allreduce
+topology 2
+blocks 1
+rank 0
+  round
+    send 1: input[0]
+    recv 1: output[0]
+    combine-before input[0] -> output[0]
+rank 1
+  round
+    send 0: input[0]
+    recv 0: output[0]
+    combine input[0] -> output[0]
+end
+";
+
+#[test]
+fn a_schedule_by_hand_is_proved_or_refuted() {
+    let verify = |name: &str, text: &str| {
+        let path = file(name, text);
+        allhands(&["verify", "--file", path.to_str().expect("a plain path")])
+    };
+    let right = verify("right", PAIR);
+    assert_eq!(right.code, Some(0), "{}", right.err);
+    assert!(right.out.contains("ordered    yes\nidentical  yes\nsteps      1\n"), "{}", right.out);
+    let unordered = verify("unordered", &PAIR.replace("combine-before", "combine"));
+    assert!(unordered.out.contains("ordered    no\nidentical  no\n"), "{}", unordered.out);
+    let wrong = verify("wrong", &PAIR.replace("combine input", "copy input"));
+    assert_eq!(wrong.code, Some(1));
+    assert!(
+        wrong.err.starts_with("error: ") && wrong.err.contains("should hold block 0 of all 2 ranks"),
+        "{}",
+        wrong.err
+    );
+    refused(&verify("cut", &PAIR[..PAIR.len() / 2]), &["line ", "without `end`"]);
+    refused(&verify("spelt", &PAIR.replace("recv 0", "receive 0")), &["line 13", "receive", "recv"]);
+    refused(&verify("huge", &PAIR.replace("blocks 1", "blocks 99999999999")), &["line 4", "too large"]);
+    refused(&verify("large", &PAIR.replace("blocks 1", "blocks 99999999")), &["fewer blocks"]);
+    let far = verify("far", &PAIR.replace("send 1: input[0]", "send 1: scratch[7..9999999]"));
+    assert_eq!(far.code, Some(1), "{}", far.err);
+}
+
+#[test]
+fn a_sweep_counts_what_it_verified() {
+    let all = run("verify --ranks 1..6");
+    assert_eq!(all.code, Some(0), "{}{}", all.out, all.err);
+    let last = all.out.lines().last().expect("a last line");
+    assert!(last.starts_with("verified ") && last.contains(" topologies: all correct"), "{last}");
+    let one = run(&format!("verify allgather --algorithm {} --topology 3,1,2 --placement cyclic", any("allgather")));
+    assert!(one.out.contains("of 1 algorithm on 1 topology: all correct"), "{}{}", one.out, one.err);
+}
+
+#[test]
+fn svg_stands_alone() {
+    let svg = run(&format!("explain allgather --algorithm {} --topology 2x2 --format svg", any("allgather"))).out;
+    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n") && svg.contains("class=\"far\""));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let gather = any("allgather");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_allhands"))
+        .args(["explain", "allgather", "--algorithm", &gather, "--topology", "300", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn help_shows_examples() {
+    for command in ["", "list ", "explain ", "verify "] {
+        let help = run(&format!("{command}--help"));
+        assert_eq!(help.code, Some(0));
+        assert!(help.out.contains("Examples:\n  allhands "), "{}", help.out);
+    }
+}
