@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use allhands_schedule::draw::Ink;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Color, Style};
-use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 
 /// Wide enough for tables and drawings where no terminal says otherwise.
 const PLAIN_WIDTH: usize = 100;
@@ -64,6 +64,15 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table.set_width(u16::try_from(width()).unwrap_or(u16::MAX));
     table.set_header(header.to_vec());
     table
+}
+
+/// Columns of names, which nobody wants broken.
+pub(crate) fn unbroken(table: &mut Table, columns: &[usize]) {
+    for &column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
 }
 
 /// `1 block`, `2 blocks`.

@@ -17,7 +17,7 @@ impl BlockSet {
         let to = self.runs.partition_point(|run| run.start <= new.end);
         let start = self.runs.get(from).filter(|_| from < to).map_or(new.start, |run| run.start.min(new.start));
         let end = self.runs[from..to].last().map_or(new.end, |run| run.end.max(new.end));
-        self.runs.splice(from..to, [start..end]);
+        self.runs.splice(from..to, std::iter::once(start..end));
     }
 
     /// Cuts a range into the pieces that lie inside the set (`true`) and outside.

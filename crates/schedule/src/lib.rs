@@ -1,4 +1,19 @@
-//! Collective communication as data.
+//! Collective communication as data: algorithms that make schedules, and a verifier that proves them.
+//!
+//! A [`Problem`] says what is asked. A [`Choice`] is an algorithm with its parameters; [`Choice::prepare`] checks that it
+//! can serve the problem. The [`Prepared`] makes the [`Schedule`] of any rank, alone, or the [`Ensemble`] of all of them,
+//! which [`verify`] proves right and [`Counts`], [`Bounds`] and [`draw`] describe.
+//!
+//! ```
+//! use allhands_schedule::{Choice, Collective, Counts, Problem, Topology, verify};
+//!
+//! let problem = Problem::new(Collective::Allgather, Topology::regular(4, 4)?);
+//! let prepared = Choice::parse(Collective::Allgather, "loc-bruck")?.prepare(&problem)?;
+//! let ensemble = prepared.ensemble();
+//! assert!(verify(&ensemble).is_ok());
+//! assert_eq!(Counts::maxima(&ensemble).far_sent.messages, 1);
+//! # Ok::<(), allhands_schedule::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod algorithms;
@@ -27,4 +42,8 @@ pub use matching::{End, Matching, Timing};
 pub use registry::{Algorithm, Choice, Cost, Parameter, Parameters, Prepared, Promise, algorithms};
 pub use schedule::{Combine, Ensemble, Local, Recv, Round, Schedule, Send, Space, Span};
 pub use topology::Topology;
-pub use verify::{Fault, Report, Symbol, Write, verify, verify_watched};
+pub use verify::{Fault, Report, Write, verify, verify_watched};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -42,14 +42,32 @@ impl List {
             return Ok(());
         }
         let mut table = screen::table(&["collective", "algorithm", "parameters", "needs", "guarantees", "source"]);
-        for (collective, algorithm) in lines {
-            let parameters: Vec<String> = algorithm.parameters.iter().map(in_words).collect();
-            let parameters = parameters.join("\n");
-            let guarantees = guarantees(algorithm);
-            let Algorithm { name, needs, source, .. } = algorithm;
-            table.add_row([collective.name(), name, &parameters, needs, &guarantees, source]);
+        screen::unbroken(&mut table, &[0, 1]);
+        let mut above = None;
+        for &(collective, algorithm) in &lines {
+            let name = if above == Some(collective) { "" } else { collective.name() };
+            above = Some(collective);
+            let parameters: Vec<&str> = algorithm.parameters.iter().map(|parameter| parameter.name).collect();
+            let (parameters, guarantees) = (parameters.join(" "), guarantees(algorithm));
+            table.add_row([name, algorithm.name, &parameters, algorithm.needs, &guarantees, algorithm.source]);
         }
         writeln!(out, "{}", table.trim_fmt())?;
+        if self.collective.is_some() {
+            return self.parameters(&mut out, &lines);
+        }
+        writeln!(out, "\nallhands list COLLECTIVE says what the parameters mean.")?;
+        Ok(())
+    }
+
+    fn parameters(&self, out: &mut impl Write, lines: &[(Collective, &'static Algorithm)]) -> Result<()> {
+        let mut table = screen::table(&["algorithm", "parameter", "values", "default"]);
+        screen::unbroken(&mut table, &[0, 1]);
+        for (_, algorithm) in lines {
+            for (index, Parameter { name, values, default }) in algorithm.parameters.iter().enumerate() {
+                table.add_row([if index == 0 { algorithm.name } else { "" }, name, values, default]);
+            }
+        }
+        writeln!(out, "\n{}", table.trim_fmt())?;
         Ok(())
     }
 
@@ -77,12 +95,11 @@ fn as_json(collective: Collective, algorithm: &Algorithm) -> Value {
     })
 }
 
-fn in_words(parameter: &Parameter) -> String {
-    format!("{}: {} [{}]", parameter.name, parameter.values, parameter.default)
-}
-
-/// Only what holds: "ordered", "identical with sequential placement", or a dash.
+/// Only what holds and says something: "ordered", "identical with sequential placement", or a dash.
 fn guarantees(algorithm: &Algorithm) -> String {
+    if !algorithm.collective.reduces() {
+        return "-".into();
+    }
     let promises = [("ordered", &algorithm.ordered), ("identical", &algorithm.identical)];
     let held = promises.into_iter().filter_map(|(name, promise)| match promise.words() {
         "yes" => Some(name.into()),

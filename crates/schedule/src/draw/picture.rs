@@ -1,10 +1,10 @@
 //! What a drawing shows: the messages of each step, and what every position holds after it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use crate::schedule::blocks_in;
 use crate::verify::Write;
-use crate::{Collective, Ensemble, Fault, Matching, Problem, Report, Space, Symbol, verify_watched};
+use crate::{Collective, Ensemble, Fault, Matching, Problem, Report, Space, verify_watched};
 
 /// No screen shows the buffers of more ranks, and all writes of thousands would fill the memory.
 const MOST_COLUMNS: usize = 256;
@@ -46,7 +46,7 @@ pub struct Message {
 }
 
 /// What one position holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// A block that is moved: its number.
     Block(usize),
@@ -57,12 +57,8 @@ pub enum Cell {
         /// For whom.
         destination: usize,
     },
-    /// One rank's contribution to a reduction.
-    Operand(usize),
-    /// Some contributions to a reduction, combined.
-    Partial,
-    /// All contributions to a reduction, combined.
-    Whole,
+    /// Contributions to a reduction: runs of ranks, first and one past last.
+    Combined(Vec<(u32, u32)>),
 }
 
 impl Picture {
@@ -70,7 +66,12 @@ impl Picture {
     pub fn new(ensemble: &Ensemble) -> Result<Picture, Fault> {
         let mut writes = Vec::new();
         let drawable = ensemble.problem.ranks() <= MOST_COLUMNS;
-        let report = verify_watched(ensemble, |write| writes.extend(drawable.then_some(write)))?;
+        let report = verify_watched(ensemble, |write| {
+            if drawable {
+                let place = (write.space, write.position, write.rank);
+                writes.push((write.rank, write.round, place, Cell::new(&ensemble.problem, &write)));
+            }
+        })?;
         let mut steps = vec![Step::default(); report.timing.steps + 1];
         let step_of = |rank: usize, round: usize| report.timing.step[rank][round];
         let matching = Matching::new(&ensemble.schedules)?;
@@ -78,11 +79,8 @@ impl Picture {
             let end = matching.receiver[message.from][message.round][message.index];
             steps[step_of(end.rank, end.round)].messages.push(message);
         }
-        let results = results(ensemble, &writes);
-        for write in writes {
-            let cell = cell(&ensemble.problem, &results, write.value);
-            let step = &mut steps[step_of(write.rank, write.round)];
-            step.written.insert((write.space, write.position, write.rank), cell);
+        for (rank, round, place, cell) in writes {
+            steps[step_of(rank, round)].written.insert(place, cell);
         }
         Ok(Picture { report, steps })
     }
@@ -110,36 +108,29 @@ fn messages(ensemble: &Ensemble) -> impl Iterator<Item = Message> + '_ {
     })
 }
 
-/// What the outputs hold in the end: in a right ensemble, these and only these are whole.
-fn results(ensemble: &Ensemble, writes: &[Write]) -> HashSet<Symbol> {
-    let mut last = BTreeMap::new();
-    if ensemble.problem.collective.reduces() {
-        let outputs = writes.iter().filter(|write| write.space == Space::Output);
-        last.extend(outputs.map(|write| ((write.rank, write.position), write.value)));
-    }
-    last.into_values().collect()
-}
-
-fn cell(problem: &Problem, results: &HashSet<Symbol>, value: Symbol) -> Cell {
-    match (value.contribution(), problem.collective.family()) {
-        (None, _) if results.contains(&value) => Cell::Whole,
-        (None, _) => Cell::Partial,
-        (Some((_, block)), Collective::Alltoall) => {
-            Cell::Pair { source: block / problem.ranks(), destination: block % problem.ranks() }
+impl Cell {
+    fn new(problem: &Problem, write: &Write<'_>) -> Cell {
+        match problem.collective.family() {
+            _ if problem.collective.reduces() => Cell::Combined(write.contributors.into()),
+            Collective::Alltoall => {
+                Cell::Pair { source: write.block / problem.ranks(), destination: write.block % problem.ranks() }
+            }
+            _ => Cell::Block(write.block),
         }
-        (Some((rank, _)), _) if problem.collective.reduces() => Cell::Operand(rank),
-        (Some((_, block)), _) => Cell::Block(block),
     }
 }
 
+/// A reduction from more than two runs of ranks shows only how many they are.
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let run = |&(first, end): &(u32, u32)| {
+            if end == first + 1 { first.to_string() } else { format!("{first}-{}", end - 1) }
+        };
         match self {
             Cell::Block(block) => write!(f, "{block}"),
             Cell::Pair { source, destination } => write!(f, "{source}>{destination}"),
-            Cell::Operand(rank) => write!(f, "{rank}"),
-            Cell::Partial => f.write_str("*"),
-            Cell::Whole => f.write_str("#"),
+            Cell::Combined(runs) if runs.len() <= 2 => f.write_str(&runs.iter().map(run).collect::<Vec<_>>().join(",")),
+            Cell::Combined(runs) => write!(f, "x{}", runs.iter().map(|run| run.1 - run.0).sum::<u32>()),
         }
     }
 }

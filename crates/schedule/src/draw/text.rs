@@ -65,7 +65,7 @@ impl Drawing<'_> {
             } else {
                 continue;
             }
-            held.extend(step.written.iter().map(|(&place, &cell)| (place, (cell, number))));
+            held.extend(step.written.iter().map(|(&place, cell)| (place, (cell.clone(), number))));
             if let Some(buffers) = &buffers {
                 text.push('\n');
                 buffers.draw(&mut text, self, &held);
@@ -220,10 +220,10 @@ impl Buffers {
             let label = format!("{space} {position}");
             self.row(text, &format!("{label:<margin$}"), drawing, |ranks| {
                 let one = |&rank: &usize| match held.get(&(space, position, rank)) {
-                    Some(&(value, step)) => {
-                        let letter = if drawing.letters { letter(step).to_string() } else { String::new() };
+                    Some((value, step)) => {
+                        let letter = if drawing.letters { letter(*step).to_string() } else { String::new() };
                         let value = format!("{value}{letter}");
-                        format!(" {}", (drawing.paint)(Ink::Step(step), &format!("{value:<cell$}")))
+                        format!(" {}", (drawing.paint)(Ink::Step(*step), &format!("{value:<cell$}")))
                     }
                     None if space == Space::Output && position < self.extents[rank] => format!(" {:<cell$}", "."),
                     None => format!(" {:cell$}", ""),
@@ -242,7 +242,7 @@ impl Buffers {
 
     fn legend(&self, drawing: &Drawing<'_>) -> String {
         let arrived = if drawing.letters { "A letter" } else { "The colour" };
-        let combined = if self.reduces { "; * is combined from some ranks, # from all" } else { "" };
+        let combined = if self.reduces { "; 0-3 is combined from ranks 0 to 3, x5 from five ranks" } else { "" };
         format!("{arrived} says in which step a block arrived; . is still empty{combined}.\n")
     }
 }

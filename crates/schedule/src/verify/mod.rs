@@ -23,8 +23,7 @@ use crate::matching::{Event, Matching, Timing, run};
 use crate::schedule::Ensemble;
 use crate::{Collective, Combine, Local, Problem, Round, Space, Span};
 use memory::Memory;
-pub use symbol::Symbol;
-use symbol::Symbols;
+use symbol::{Symbol, Symbols};
 use thiserror::Error;
 
 /// What the verifier found out about a correct ensemble.
@@ -96,7 +95,7 @@ pub fn verify(ensemble: &Ensemble) -> Result<Report, Fault> {
 
 /// What an observer of a run sees: a value arrives at a position, in a round.
 #[derive(Clone, Copy, Debug)]
-pub struct Write {
+pub struct Write<'a> {
     /// Whose memory.
     pub rank: usize,
     /// In which of its rounds.
@@ -105,12 +104,14 @@ pub struct Write {
     pub space: Space,
     /// The position in it.
     pub position: usize,
-    /// What is there now.
-    pub value: Symbol,
+    /// The block whose value is there now.
+    pub block: usize,
+    /// Whose contributions it holds: runs of ranks, first and one past last.
+    pub contributors: &'a [(u32, u32)],
 }
 
 /// The same, telling `watch` every write: what a drawing of filling buffers needs.
-pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write)) -> Result<Report, Fault> {
+pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Result<Report, Fault> {
     let Ensemble { problem, schedules, blocks, .. } = ensemble;
     let ranks = problem.ranks();
     if schedules.len() != ranks || schedules.iter().enumerate().any(|(rank, schedule)| schedule.rank != rank) {
@@ -161,7 +162,7 @@ struct Machine<'a, W> {
     watch: W,
 }
 
-impl<W: FnMut(Write)> Machine<'_, W> {
+impl<W: FnMut(Write<'_>)> Machine<'_, W> {
     fn event(&mut self, event: Event<'_>) -> Result<(), Fault> {
         match event {
             Event::Post { rank, round } => self.post(rank, round),
@@ -261,7 +262,9 @@ impl<W: FnMut(Write)> Machine<'_, W> {
         };
         let block = self.symbols.block(value);
         self.memory.write(rank, round, space, position, value, block)?;
-        (self.watch)(Write { rank, round, space, position, value });
+        let mut own = [(0, 0)];
+        let contributors = self.symbols.ranks(value, &mut own);
+        (self.watch)(Write { rank, round, space, position, block, contributors });
         Ok(())
     }
 

@@ -12,7 +12,7 @@ const BLOCK_BITS: u32 = 40;
 
 /// The value of one block, as an expression over the ranks' contributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Symbol(u64);
+pub(super) struct Symbol(u64);
 
 impl Symbol {
     /// What `rank` contributes to `block`.
@@ -21,7 +21,7 @@ impl Symbol {
     }
 
     /// The rank and block of a contribution; `None` for a combined value.
-    pub fn contribution(self) -> Option<(usize, usize)> {
+    pub(super) fn contribution(self) -> Option<(usize, usize)> {
         let block = self.0 & ((1 << BLOCK_BITS) - 1);
         (self.0 & EXPRESSION == 0).then_some(((self.0 >> BLOCK_BITS) as usize, block as usize))
     }
@@ -105,7 +105,8 @@ impl Symbols {
         &self.expressions[(symbol.0 & !EXPRESSION) as usize]
     }
 
-    fn ranks<'a>(&'a self, symbol: Symbol, own: &'a mut [(u32, u32); 1]) -> &'a [(u32, u32)] {
+    /// The runs of contributing ranks; `own` has room for the one run of a contribution.
+    pub(super) fn ranks<'a>(&'a self, symbol: Symbol, own: &'a mut [(u32, u32); 1]) -> &'a [(u32, u32)] {
         match symbol.contribution() {
             Some((rank, _)) => {
                 own[0] = (rank as u32, rank as u32 + 1);

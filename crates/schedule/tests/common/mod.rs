@@ -4,7 +4,7 @@ use allhands_schedule::{Choice, Collective, Problem, Topology, algorithms};
 use proptest::prelude::*;
 
 /// One of each family: vector forms use the same schedules.
-pub const FAMILIES: [Collective; 7] = [
+pub(crate) const FAMILIES: [Collective; 7] = [
     Collective::Allgather,
     Collective::Alltoall,
     Collective::Allreduce,
@@ -15,7 +15,7 @@ pub const FAMILIES: [Collective; 7] = [
 ];
 
 /// Flat, regular, uneven or nested, placed sequentially, cyclically or at random, of at most `most` ranks.
-pub fn topologies(most: usize) -> impl Strategy<Value = Topology> {
+pub(crate) fn topologies(most: usize) -> impl Strategy<Value = Topology> {
     let flat = (1..=most).prop_map(|p| Topology::flat(p).unwrap());
     let regular = (1..=most)
         .prop_flat_map(move |nodes| (Just(nodes), 1..=(most / nodes).max(1)))
@@ -52,7 +52,7 @@ pub fn topologies(most: usize) -> impl Strategy<Value = Topology> {
 }
 
 /// A problem, and a choice for it: one of the settings the registry proposes, or one made of random numbers.
-pub fn cases(most: usize) -> impl Strategy<Value = (Problem, Choice)> {
+pub(crate) fn cases(most: usize) -> impl Strategy<Value = (Problem, Choice)> {
     let collective = prop::sample::select(FAMILIES.to_vec());
     (
         collective,

@@ -118,8 +118,10 @@ impl Plan {
         let first = self.topology.region_of_seat(level, seats.start);
         let regions = self.topology.region_of_seat(level, seats.end - 1) + 1 - first;
         let region = |index: usize| self.topology.region(level, first + index);
-        let q = (0..regions).map(|index| region(index).len()).min().unwrap_or(1);
-        let q = if seats.len() == self.topology.ranks() { self.topology.region_sizes(level).0 } else { q };
+        let q = match seats.len() == self.topology.ranks() {
+            true => self.topology.region_sizes(level).0,
+            false => (0..regions).map(|index| region(index).len()).min().unwrap_or(1),
+        };
         let g = self.topology.region_of_seat(level, seat) - first;
         let home = region(g);
         let l = seat - home.start;

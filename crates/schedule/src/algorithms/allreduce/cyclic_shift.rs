@@ -224,7 +224,7 @@ struct Walker<'a> {
 
 fn among(family: &Family, from: Place, node: usize, rank_of: &dyn Fn(usize) -> usize) -> Vec<Round> {
     let mut walker = Walker { blocks: family.blocks(), node, rank_of, next_line: 1, rounds: vec![Round::default()] };
-    let whole = vec![0..family.blocks()];
+    let whole = std::iter::once(0..family.blocks()).collect();
     walker.walk(&family.outer, &family.inner, &whole, from, Place::Output);
     walker.rounds.retain(|round| !round.is_empty());
     walker.rounds

@@ -5,11 +5,12 @@
 //! p = 5   fold: 0->1, the whole vector      1 2 3 4 halve, nearest first, then double back      unfold: 1->0
 //! ```
 //!
-//! The nearest ranks combine first, so operands meet in rank order: safe for any operation, identical everywhere.
+//! The nearest ranks combine first, so operands meet in rank order: safe for any operation, identical everywhere. Members
+//! own the blocks of their bit-reversed number, which makes all that a member sends at once one run.
 //!
 //! 2 log2 K steps and 2(K-1)/K of the vector for K = 2^floor(log2 p); the fold adds 2 steps and the whole vector once
 
-use crate::algorithms::allgather::recursive_multiplying::{exchange, farthest_first};
+use crate::algorithms::allgather::recursive_multiplying::{exchange, nearest_first};
 use crate::blockset::BlockSet;
 use crate::compose::{embed, reverse_begun};
 use crate::registry::{Cost, Parameters, Recipe};
@@ -38,9 +39,14 @@ fn rounds(p: usize, k: usize, rank: usize) -> Vec<Round> {
         first.combine(Span::input(0, k), Span::output(0, k), Combine::After);
         begun.insert(0..k);
     }
-    let me = if rank < 2 * folded { rank / 2 } else { rank - folded };
-    let rank_of = |member: usize| if member < folded { 2 * member + 1 } else { member + folded };
-    let movement = exchange(k, me, &farthest_first(&vec![2; k.ilog2() as usize]));
+    let bits = k.ilog2();
+    let reversed = |number: usize| if bits == 0 { 0 } else { number.reverse_bits() >> (usize::BITS - bits) };
+    let me = reversed(if rank < 2 * folded { rank / 2 } else { rank - folded });
+    let rank_of = |member: usize| match reversed(member) {
+        pair if pair < folded => 2 * pair + 1,
+        single => single + folded,
+    };
+    let movement = exchange(k, me, &nearest_first(&vec![2; bits as usize]));
     let movement = embed(movement, rank_of, |span, spans| push_span(spans, span));
 
     let mut rounds = if first.is_empty() { vec![] } else { vec![first] };
