@@ -37,7 +37,7 @@ fn main() {
     println!("one rank's schedule at 65536x16 ranks (limits: 1 ms, 1 MiB)");
     println!(
         "{:<28} {:>12} {:>10} {:>10} {:>12} {:>8} {:>8}",
-        "algorithm", "median", "p10", "p90", "memory", "rounds", "spans"
+        "algorithm", "median", "p10", "p90", "memory", "rounds", "parts"
     );
     let machine = Topology::regular(65_536, 16).expect("a machine");
     let mut within = true;
@@ -57,7 +57,7 @@ fn main() {
     println!("one rank's schedule as p grows: time follows the parts of that schedule (messages, spans), not p");
     println!(
         "{:<28} {:>12} {:>10} {:>10} {:>12} {:>8} {:>8} {:>10}",
-        "algorithm, p", "median", "p10", "p90", "memory", "rounds", "spans", "ns/span"
+        "algorithm, p", "median", "p10", "p90", "memory", "rounds", "parts", "ns/span"
     );
     for (collective, algorithm, largest) in [
         (Collective::Allgather, "bruck", 20),

@@ -1,0 +1,1 @@
+//! Collective communication that knows where ranks sit.
