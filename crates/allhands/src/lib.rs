@@ -1,1 +1,35 @@
-//! Collective communication that knows where ranks sit.
+//! Collective communication that knows where ranks sit: plans, reductions and thread ranks.
+//!
+//! ```
+//! use allhands::{Op, Topology};
+//!
+//! let sums = allhands::threads(Topology::regular(2, 4)?, |comm| {
+//!     let mut plan = comm.allreduce_plan::<f64>(1024, Op::sum())?; // persistent: chosen and compiled once
+//!     let mut x = vec![1.0; 1024];
+//!     plan.run_in_place(&mut x)?;
+//!     let mut all = [0; 8];
+//!     comm.allgather(&[comm.rank()  as u32], &mut all)?; // one call; plans are cached by shape
+//!     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+//!     assert!(plan.explain().contains("allreduce on 8 ranks"));
+//!     Ok(x[0])
+//! })?;
+//! assert_eq!(sums, [8.0; 8]);
+//! # Ok::<(), allhands::Error>(())
+//! ```
+
+mod choose;
+mod comm;
+mod error;
+pub mod kernels;
+mod layout;
+mod op;
+mod plan;
+mod program;
+mod threads;
+
+pub use allhands_schedule::Topology;
+pub use comm::Comm;
+pub use error::{Error, Result};
+pub use op::Op;
+pub use plan::{Options, Pending, Plan};
+pub use threads::{Threads, threads};

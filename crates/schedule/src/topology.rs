@@ -142,6 +142,40 @@ impl Topology {
         Ok(Topology { placement, ..self })
     }
 
+    /// The machine as some of its ranks see it, renumbered in the order given: regions with none of them vanish.
+    ///
+    /// ```
+    /// use allhands_schedule::Topology;
+    /// let half = Topology::regular(3, 2)?.of_members(&[5, 0, 1])?;
+    /// assert_eq!(half.to_string(), "[[1,2],[0]]");
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn of_members(&self, members: &[usize]) -> Result<Topology> {
+        let ranks = members.len();
+        let mut new_rank: Vec<Option<usize>> = vec![None; self.ranks];
+        for (new, &old) in members.iter().enumerate() {
+            let place = new_rank.get_mut(old).filter(|place| place.is_none());
+            *place.ok_or_else(|| Error::Placement {
+                fact: format!("rank {old} is no rank or is named twice"),
+                ranks: self.ranks,
+            })? = Some(new);
+        }
+        let seats: Vec<usize> = (0..self.ranks).filter(|&seat| new_rank[self.rank_at(seat)].is_some()).collect();
+        if seats.is_empty() {
+            return Err(Error::Topology { text: String::new(), fact: "there are 0 ranks".into() });
+        }
+        let level = |level: usize| {
+            let region = |index: usize| self.region_of_seat(level, seats[index]);
+            let mut starts: Vec<usize> =
+                (0..ranks).filter(|&index| index == 0 || region(index) != region(index - 1)).collect();
+            starts.push(ranks);
+            Bounds::of(starts)
+        };
+        let levels = (1..=self.depth()).map(level).collect();
+        let rank_at = seats.iter().filter_map(|&seat| new_rank[self.rank_at(seat)]).collect();
+        Topology { ranks, levels, placement: Placement::Sequential }.placed(rank_at)
+    }
+
     /// How many ranks there are; at least one.
     pub fn ranks(&self) -> usize {
         self.ranks

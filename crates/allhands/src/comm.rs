@@ -1,0 +1,472 @@
+//! Communicators: ranks that call collectives together.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
+
+use crate::choose::choose;
+use crate::error::{Error, Result};
+use crate::kernels::{Element, Operation, Type};
+use crate::layout::Amount;
+use crate::op::{Op, Reducer};
+use crate::plan::{Core, Options, Plan};
+use crate::program::{Buffers, compile};
+use crate::threads::engine::Engine;
+use crate::threads::world::World;
+
+/// A group of ranks, as one of them sees it. It stays on its rank's thread.
+pub struct Comm {
+    rank: Rc<RankState>,
+    /// Tells this communicator from others of the same run; the same on every member.
+    id: u64,
+    members: Arc<[usize]>,
+    me: usize,
+    topology: Topology,
+    plans_made: Cell<u64>,
+    cache: RefCell<HashMap<Shape, Cached>>,
+}
+
+/// What is common to all communicators of one rank.
+pub(crate) struct RankState {
+    pub(crate) world: Arc<World>,
+    pub(crate) me: usize,
+    /// Plans with a run under way: they move on whenever this rank waits.
+    under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
+}
+
+impl RankState {
+    /// Moves every run under way on. Errors wait for the owner of the run.
+    pub(crate) fn progress(&self) {
+        if let Ok(under_way) = self.under_way.try_borrow() {
+            for core in under_way.iter() {
+                if let Ok(mut core) = core.try_borrow_mut() {
+                    let _ = core.progress();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
+        self.under_way.borrow_mut().push(core.clone());
+    }
+
+    pub(crate) fn retire(&self, core: &Rc<RefCell<Core>>) {
+        self.under_way.borrow_mut().retain(|other| !Rc::ptr_eq(other, core));
+    }
+
+    /// A run that ends with an error cannot be completed by the others either.
+    pub(crate) fn give_up(&self, error: Error) -> Error {
+        self.world.fail(Error::Abandoned { rank: self.me, reason: error.to_string() });
+        error
+    }
+}
+
+/// What a one-off call asks for: calls of the same shape use the same plan.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Shape {
+    collective: Collective,
+    amount: Amount,
+    element: (Option<Type>, usize),
+    operation: Option<(Option<Operation>, usize)>,
+    root: usize,
+    options: Options,
+}
+
+struct Cached {
+    core: Rc<RefCell<Core>>,
+    /// Keeps a user's operation, whose address is part of the key, alive.
+    _operation: Option<Box<dyn Any>>,
+}
+
+/// Everything a plan is made from.
+struct Ask<'a> {
+    collective: Collective,
+    amount: Amount,
+    element: (Type, usize),
+    root: usize,
+    reducer: Option<Arc<dyn Reducer>>,
+    operation: String,
+    commutative: bool,
+    options: &'a Options,
+}
+
+impl Comm {
+    pub(crate) fn new(world: Arc<World>, id: u64, members: Arc<[usize]>, me: usize, topology: Topology) -> Comm {
+        let rank = Rc::new(RankState { world, me: members[me], under_way: RefCell::default() });
+        Comm { rank, id, members, me, topology, plans_made: Cell::new(0), cache: RefCell::default() }
+    }
+
+    /// This rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.me
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Where they sit.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The ranks that give the same `color`, ordered by `key` and, where keys are equal, by rank.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::regular(2, 2)?, |comm| {
+    ///     let half = comm.split(comm.rank() as u64 % 2, 0)?;
+    ///     let mut sum = [comm.rank() as u32];
+    ///     half.allreduce_in_place(&mut sum, Op::sum())?;
+    ///     assert_eq!(sum[0], if comm.rank() % 2 == 0 { 2 } else { 4 });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn split(&self, color: u64, key: u64) -> Result<Comm> {
+        let mut all = vec![0; 2 * self.size()];
+        self.allgather(&[color, key], &mut all)?;
+        let mut chosen: Vec<usize> = (0..self.size()).filter(|rank| all[2 * rank] == color).collect();
+        chosen.sort_by_key(|&rank| (all[2 * rank + 1], rank));
+        let colors = {
+            let mut colors: Vec<u64> = all.iter().step_by(2).copied().collect();
+            colors.sort_unstable();
+            colors.dedup();
+            colors
+        };
+        // Numbered alike on all members: the parent's number, how many plans it has made, and the place of the color.
+        let place = colors.iter().position(|&known| known == color).expect("our own color is among them") as u64;
+        let made = self.plans_made.replace(self.plans_made.get() + 1);
+        let id = hash(&[self.id, made, place]);
+        let me = chosen.iter().position(|&rank| rank == self.me).expect("we are among our own color");
+        let topology = self.topology.of_members(&chosen)?;
+        let members: Arc<[usize]> = chosen.iter().map(|&rank| self.members[rank]).collect();
+        Ok(Comm {
+            rank: self.rank.clone(),
+            id,
+            members,
+            me,
+            topology,
+            plans_made: Cell::new(0),
+            cache: RefCell::default(),
+        })
+    }
+
+    fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
+        let reduction = Reduction { commutative: ask.commutative, identical: ask.options.identical };
+        let mut problem =
+            Problem::new(ask.collective, self.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
+        if let Amount::Listed(counts) = &ask.amount {
+            problem = problem.with_counts(counts.clone())?;
+        }
+        let (element_type, element) = ask.element;
+        let bytes = element
+            * match &ask.amount {
+                Amount::Each(count) => *count,
+                Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
+            };
+        let (choice, why) = match &ask.options.algorithm {
+            Some(name) => (Choice::parse(ask.collective, name)?, "the caller's wish".into()),
+            None => choose(&problem, bytes)?,
+        };
+        let prepared = choice.prepare(&problem)?;
+        let schedule = prepared.rank(self.me);
+        let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
+        let rooted = if ask.collective.rooted() { format!(", root {}", ask.root) } else { String::new() };
+        let operation = if ask.collective.reduces() { format!(", {}", ask.operation) } else { String::new() };
+        let amount = match &ask.amount {
+            Amount::Each(count) => count.to_string(),
+            Amount::Listed(counts) => format!("{counts:?}"),
+        };
+        let signature =
+            format!("{} of {amount} x {}{operation}{rooted} by {choice}", ask.collective, element_type.name());
+        let made = self.plans_made.replace(self.plans_made.get() + 1);
+        let hub = self.rank.world.join((self.id, made), &self.members, self.me, &signature)?;
+        let engine = Engine::new(
+            self.rank.world.clone(),
+            hub,
+            self.members.clone(),
+            self.me,
+            &self.topology,
+            &program,
+            ask.reducer,
+        )?;
+        Ok(Rc::new(RefCell::new(Core::new(prepared, schedule, ask.amount, element, why, engine, program))))
+    }
+
+    fn plan<T: Element>(
+        &self,
+        collective: Collective,
+        amount: Amount,
+        op: Option<Op<T>>,
+        root: usize,
+        options: &Options,
+    ) -> Result<Plan<T>> {
+        Ok(Plan::new(self.core(self.ask(collective, amount, op.as_ref(), root, options)?)?, self.rank.clone()))
+    }
+
+    fn ask<'a, T: Element>(
+        &self,
+        collective: Collective,
+        amount: Amount,
+        op: Option<&Op<T>>,
+        root: usize,
+        options: &'a Options,
+    ) -> Result<Ask<'a>> {
+        Ok(Ask {
+            collective,
+            amount,
+            element: (T::TYPE, size_of::<T>()),
+            root,
+            reducer: op.map(Op::reducer).transpose()?,
+            operation: op.map(Op::name).unwrap_or_default(),
+            commutative: op.is_none_or(Op::commutative),
+            options,
+        })
+    }
+
+    /// The plan for a one-off call, made at the first call of its shape.
+    fn cached<T: Element>(
+        &self,
+        collective: Collective,
+        amount: Amount,
+        op: Option<Op<T>>,
+        root: usize,
+    ) -> Result<Plan<T>> {
+        let shape = Shape {
+            collective,
+            amount,
+            element: (Some(T::TYPE), size_of::<T>()),
+            operation: op.as_ref().map(Op::identity),
+            root,
+            options: Options::default(),
+        };
+        let known = self.cache.borrow().get(&shape).map(|cached| cached.core.clone());
+        let core = match known {
+            Some(core) => core,
+            None => {
+                let core =
+                    self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), root, &shape.options)?)?;
+                let operation = op.map(|op| Box::new(op) as Box<dyn Any>);
+                self.cache.borrow_mut().insert(shape, Cached { core: core.clone(), _operation: operation });
+                core
+            }
+        };
+        Ok(Plan::new(core, self.rank.clone()))
+    }
+}
+
+/// A number that differs for different inputs, and is the same on every rank (FNV-1a).
+fn hash(words: &[u64]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Every rank's elements, on every rank.
+impl Comm {
+    /// A plan to gather `count` elements of every rank.
+    pub fn allgather_plan<T: Element>(&self, count: usize) -> Result<Plan<T>> {
+        self.allgather_plan_with(count, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn allgather_plan_with<T: Element>(&self, count: usize, options: &Options) -> Result<Plan<T>> {
+        self.plan(Collective::Allgather, Amount::Each(count), None, 0, options)
+    }
+
+    /// Gathers `mine` of every rank into `all`, in rank order.
+    pub fn allgather<T: Element>(&self, mine: &[T], all: &mut [T]) -> Result<()> {
+        self.cached(Collective::Allgather, Amount::Each(mine.len()), None, 0)?.run(mine, all)
+    }
+
+    /// A plan to gather `counts[r]` elements of every rank r.
+    pub fn allgatherv_plan<T: Element>(&self, counts: &[usize]) -> Result<Plan<T>> {
+        self.allgatherv_plan_with(counts, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn allgatherv_plan_with<T: Element>(&self, counts: &[usize], options: &Options) -> Result<Plan<T>> {
+        self.plan(Collective::Allgatherv, Amount::Listed(counts.into()), None, 0, options)
+    }
+
+    /// Gathers `counts[r]` elements of every rank r into `all`, one after the other.
+    pub fn allgatherv<T: Element>(&self, mine: &[T], all: &mut [T], counts: &[usize]) -> Result<()> {
+        self.cached(Collective::Allgatherv, Amount::Listed(counts.into()), None, 0)?.run(mine, all)
+    }
+}
+
+/// Something from every rank for every rank.
+impl Comm {
+    /// A plan to exchange `count` elements between every two ranks.
+    pub fn alltoall_plan<T: Element>(&self, count: usize) -> Result<Plan<T>> {
+        self.alltoall_plan_with(count, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn alltoall_plan_with<T: Element>(&self, count: usize, options: &Options) -> Result<Plan<T>> {
+        self.plan(Collective::Alltoall, Amount::Each(count), None, 0, options)
+    }
+
+    /// Sends part r of `send` to rank r and receives its part into part r of `recv`, all parts equal.
+    pub fn alltoall<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
+        let count = send.len() / self.size();
+        if send.len() % self.size() != 0 {
+            let (given, needed) = (send.len(), (count + 1) * self.size());
+            return Err(Error::Length { which: "input", collective: "alltoall", given, needed });
+        }
+        self.cached(Collective::Alltoall, Amount::Each(count), None, 0)?.run(send, recv)
+    }
+
+    /// A plan to send `send_counts[r]` elements to every rank r. Ranks tell each other their counts when the plan is made.
+    pub fn alltoallv_plan<T: Element>(&self, send_counts: &[usize]) -> Result<Plan<T>> {
+        self.alltoallv_plan_with(send_counts, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn alltoallv_plan_with<T: Element>(&self, send_counts: &[usize], options: &Options) -> Result<Plan<T>> {
+        let amount = self.count_matrix(send_counts)?;
+        self.plan(Collective::Alltoallv, amount, None, 0, options)
+    }
+
+    /// Sends `send_counts[r]` elements to every rank r, and receives what each has for this one, one after the other.
+    pub fn alltoallv<T: Element>(&self, send: &[T], send_counts: &[usize], recv: &mut [T]) -> Result<()> {
+        let amount = self.count_matrix(send_counts)?;
+        self.cached(Collective::Alltoallv, amount, None, 0)?.run(send, recv)
+    }
+
+    fn count_matrix(&self, send_counts: &[usize]) -> Result<Amount> {
+        let ranks = self.size();
+        if send_counts.len() != ranks {
+            let given = send_counts.len();
+            return Err(
+                allhands_schedule::Error::Counts { collective: "alltoallv", given, ranks, wanted: ranks }.into()
+            );
+        }
+        let mine: Vec<u64> = send_counts.iter().map(|&count| count as u64).collect();
+        let mut all = vec![0u64; ranks * ranks];
+        self.allgather(&mine, &mut all)?;
+        Ok(Amount::Listed(all.into_iter().map(|count| count as usize).collect()))
+    }
+}
+
+/// Reductions.
+impl Comm {
+    /// A plan to reduce vectors of `count` elements, the result on every rank.
+    pub fn allreduce_plan<T: Element>(&self, count: usize, op: Op<T>) -> Result<Plan<T>> {
+        self.allreduce_plan_with(count, op, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn allreduce_plan_with<T: Element>(&self, count: usize, op: Op<T>, options: &Options) -> Result<Plan<T>> {
+        self.plan(Collective::Allreduce, Amount::Each(count), Some(op), 0, options)
+    }
+
+    /// Reduces `input` of all ranks into `output` on every rank.
+    pub fn allreduce<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>) -> Result<()> {
+        self.cached(Collective::Allreduce, Amount::Each(input.len()), Some(op), 0)?.run(input, output)
+    }
+
+    /// Reduces `buffer` of all ranks into `buffer`.
+    pub fn allreduce_in_place<T: Element>(&self, buffer: &mut [T], op: Op<T>) -> Result<()> {
+        self.cached(Collective::Allreduce, Amount::Each(buffer.len()), Some(op), 0)?.run_in_place(buffer)
+    }
+
+    /// A plan to reduce vectors, of which rank r gets the next `counts[r]` elements.
+    pub fn reduce_scatter_plan<T: Element>(&self, counts: &[usize], op: Op<T>) -> Result<Plan<T>> {
+        self.reduce_scatter_plan_with(counts, op, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn reduce_scatter_plan_with<T: Element>(
+        &self,
+        counts: &[usize],
+        op: Op<T>,
+        options: &Options,
+    ) -> Result<Plan<T>> {
+        self.plan(Collective::ReduceScatter, Amount::Listed(counts.into()), Some(op), 0, options)
+    }
+
+    /// Reduces `input` of all ranks; rank r gets `counts[r]` elements of the result.
+    pub fn reduce_scatter<T: Element>(&self, input: &[T], output: &mut [T], counts: &[usize], op: Op<T>) -> Result<()> {
+        self.cached(Collective::ReduceScatter, Amount::Listed(counts.into()), Some(op), 0)?.run(input, output)
+    }
+
+    /// A plan to reduce vectors, of which every rank gets `count` elements.
+    pub fn reduce_scatter_block_plan<T: Element>(&self, count: usize, op: Op<T>) -> Result<Plan<T>> {
+        self.reduce_scatter_block_plan_with(count, op, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn reduce_scatter_block_plan_with<T: Element>(
+        &self,
+        count: usize,
+        op: Op<T>,
+        options: &Options,
+    ) -> Result<Plan<T>> {
+        self.plan(Collective::ReduceScatterBlock, Amount::Each(count), Some(op), 0, options)
+    }
+
+    /// Reduces `input` of all ranks; every rank gets as many elements of the result as `output` has.
+    pub fn reduce_scatter_block<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>) -> Result<()> {
+        self.cached(Collective::ReduceScatterBlock, Amount::Each(output.len()), Some(op), 0)?.run(input, output)
+    }
+
+    /// A plan to reduce vectors of `count` elements, the result on `root` only: other ranks pass an empty output.
+    pub fn reduce_plan<T: Element>(&self, count: usize, op: Op<T>, root: usize) -> Result<Plan<T>> {
+        self.reduce_plan_with(count, op, root, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn reduce_plan_with<T: Element>(
+        &self,
+        count: usize,
+        op: Op<T>,
+        root: usize,
+        options: &Options,
+    ) -> Result<Plan<T>> {
+        self.plan(Collective::Reduce, Amount::Each(count), Some(op), root, options)
+    }
+
+    /// Reduces `input` of all ranks into `output` on `root`; other ranks pass an empty output.
+    pub fn reduce<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>, root: usize) -> Result<()> {
+        self.cached(Collective::Reduce, Amount::Each(input.len()), Some(op), root)?.run(input, output)
+    }
+}
+
+/// One rank's elements for all, and waiting for all.
+impl Comm {
+    /// A plan to give `count` elements of `root` to every rank; run it in place.
+    pub fn bcast_plan<T: Element>(&self, count: usize, root: usize) -> Result<Plan<T>> {
+        self.bcast_plan_with(count, root, &Options::default())
+    }
+
+    /// The same, with options.
+    pub fn bcast_plan_with<T: Element>(&self, count: usize, root: usize, options: &Options) -> Result<Plan<T>> {
+        self.plan(Collective::Bcast, Amount::Each(count), None, root, options)
+    }
+
+    /// Gives `buffer` of `root` to every rank.
+    pub fn bcast<T: Element>(&self, buffer: &mut [T], root: usize) -> Result<()> {
+        self.cached(Collective::Bcast, Amount::Each(buffer.len()), None, root)?.run_in_place(buffer)
+    }
+
+    /// A plan for barriers; run it with empty buffers.
+    pub fn barrier_plan(&self) -> Result<Plan<u8>> {
+        self.barrier_plan_with(&Options::default())
+    }
+
+    /// The same, with options.
+    pub fn barrier_plan_with(&self, options: &Options) -> Result<Plan<u8>> {
+        self.plan(Collective::Barrier, Amount::Each(0), None, 0, options)
+    }
+
+    /// Waits until every rank has come.
+    pub fn barrier(&self) -> Result<()> {
+        self.cached::<u8>(Collective::Barrier, Amount::Each(0), None, 0)?.run(&[], &mut [])
+    }
+}

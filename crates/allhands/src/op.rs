@@ -1,0 +1,174 @@
+//! Operations of reductions: MPI's, and the user's own.
+
+use std::sync::Arc;
+
+use allhands_schedule::Combine;
+
+use crate::error::{Error, Result};
+use crate::kernels::{Element, Kernel, Kernel3, Operation, Side, kernel, kernel3};
+
+/// How the elements of a reduction are combined.
+///
+/// ```
+/// use allhands::Op;
+/// let sum: Op<f64> = Op::sum();
+/// let last = Op::user(false, |_left: i32, right: i32| right); // does not commute: ranks are combined in order
+/// assert!(sum.commutative() && !last.commutative());
+/// ```
+#[derive(Clone)]
+pub struct Op<T> {
+    kind: Kind<T>,
+}
+
+#[derive(Clone)]
+enum Kind<T> {
+    Predefined(Operation),
+    User { combine: Arc<dyn Fn(T, T) -> T + Send + Sync>, commutative: bool },
+}
+
+macro_rules! predefined {
+    ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {
+        $($(#[$doc])* pub fn $name() -> Op<T> { Op { kind: Kind::Predefined(Operation::$operation) } })*
+    };
+}
+
+impl<T: Element> Op<T> {
+    predefined! {
+        /// Integers wrap around.
+        sum = Sum;
+        /// Integers wrap around.
+        product = Product;
+        /// NaN if one operand is.
+        min = Min;
+        /// NaN if one operand is.
+        max = Max;
+        /// 1 if both are not 0.
+        logical_and = LogicalAnd;
+        /// 1 if one is not 0.
+        logical_or = LogicalOr;
+        /// 1 if exactly one is not 0.
+        logical_xor = LogicalXor;
+        /// Bit by bit.
+        bit_and = BitAnd;
+        /// Bit by bit.
+        bit_or = BitOr;
+        /// Bit by bit.
+        bit_xor = BitXor;
+        /// The least value and the lowest index at which it is found, of pairs.
+        min_loc = MinLoc;
+        /// The greatest value and the lowest index at which it is found, of pairs.
+        max_loc = MaxLoc;
+    }
+
+    /// One of MPI's operations.
+    pub fn predefined(operation: Operation) -> Op<T> {
+        Op { kind: Kind::Predefined(operation) }
+    }
+
+    /// `left op right`, associative. Where it does not commute, only algorithms that keep rank order are used.
+    pub fn user(commutative: bool, combine: impl Fn(T, T) -> T + Send + Sync + 'static) -> Op<T> {
+        Op { kind: Kind::User { combine: Arc::new(combine), commutative } }
+    }
+
+    /// Whether operands may be combined in any order.
+    pub fn commutative(&self) -> bool {
+        match &self.kind {
+            Kind::Predefined(_) => true,
+            Kind::User { commutative, .. } => *commutative,
+        }
+    }
+
+    /// A name that is the same on every rank, for comparing calls.
+    pub(crate) fn name(&self) -> String {
+        match &self.kind {
+            Kind::Predefined(operation) => format!("{operation:?}").to_lowercase(),
+            Kind::User { commutative, .. } => if *commutative { "user" } else { "user, non-commutative" }.into(),
+        }
+    }
+
+    /// What tells this operation from others on this rank, for the cache of plans.
+    pub(crate) fn identity(&self) -> (Option<Operation>, usize) {
+        match &self.kind {
+            Kind::Predefined(operation) => (Some(*operation), 0),
+            Kind::User { combine, .. } => (None, Arc::as_ptr(combine).cast::<()>() as usize),
+        }
+    }
+
+    pub(crate) fn reducer(&self) -> Result<Arc<dyn Reducer>> {
+        Ok(match &self.kind {
+            Kind::Predefined(operation) => {
+                let wrong = |error: crate::kernels::KernelError| Error::Operation(error.to_string());
+                let side = |side| kernel(T::TYPE, *operation, side).map_err(wrong);
+                let both = kernel3(T::TYPE, *operation).map_err(wrong)?;
+                Arc::new(Predefined {
+                    after: side(Side::After)?,
+                    before: side(Side::Before)?,
+                    both,
+                    size: size_of::<T>(),
+                })
+            }
+            Kind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
+        })
+    }
+}
+
+/// Combines runs of bytes that hold elements of one type.
+pub(crate) trait Reducer: Send + Sync {
+    /// `into = into op from`, or `from op into`.
+    ///
+    /// # Safety
+    /// `bytes` of whole elements, readable and `into` writable, aligned, not overlapping.
+    unsafe fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, side: Combine);
+
+    /// `into = left op right`.
+    ///
+    /// # Safety
+    /// As for [`combine`](Reducer::combine).
+    unsafe fn combine_into(&self, left: *const u8, right: *const u8, into: *mut u8, bytes: usize);
+}
+
+struct Predefined {
+    after: Kernel,
+    before: Kernel,
+    both: Kernel3,
+    size: usize,
+}
+
+impl Reducer for Predefined {
+    unsafe fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, side: Combine) {
+        let kernel = if side == Combine::After { self.after } else { self.before };
+        // SAFETY: the caller promises what the kernel asks for.
+        unsafe { kernel(from, into, bytes / self.size) };
+    }
+
+    unsafe fn combine_into(&self, left: *const u8, right: *const u8, into: *mut u8, bytes: usize) {
+        // SAFETY: as above.
+        unsafe { (self.both)(left, right, into, bytes / self.size) };
+    }
+}
+
+struct User<T> {
+    combine: Arc<dyn Fn(T, T) -> T + Send + Sync>,
+}
+
+impl<T: Element> Reducer for User<T> {
+    unsafe fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, side: Combine) {
+        let (from, into) = (from.cast::<T>(), into.cast::<T>());
+        for index in 0..bytes / size_of::<T>() {
+            // SAFETY: inside the runs the caller named; `T` is plain data.
+            unsafe {
+                let (other, own) = (*from.add(index), *into.add(index));
+                *into.add(index) =
+                    if side == Combine::After { (self.combine)(own, other) } else { (self.combine)(other, own) };
+            }
+        }
+    }
+
+    unsafe fn combine_into(&self, left: *const u8, right: *const u8, into: *mut u8, bytes: usize) {
+        let (left, right, into) = (left.cast::<T>(), right.cast::<T>(), into.cast::<T>());
+        for index in 0..bytes / size_of::<T>() {
+            // SAFETY: as above.
+            unsafe { *into.add(index) = (self.combine)(*left.add(index), *right.add(index)) };
+        }
+    }
+}

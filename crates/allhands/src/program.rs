@@ -1,0 +1,509 @@
+//! Programs: one rank's schedule with offsets, lengths, peers and kernels resolved, flat and without branches.
+//!
+//! Compiling binds a schedule to counts and an element size. Spans that touch become one run of bytes; scratch positions
+//! get addresses; blocks of no bytes vanish, and messages of nothing but such blocks on both sides. A message that lands
+//! only to be combined with another operand is combined as it lands. A copy of the input to where it already is, in
+//! place, is nothing.
+//!
+//! Of a round the program does, in this order: send everything; take what arrives, overwriting or combining; where a
+//! message is to be combined with memory that the round also sends, take it into scratch first; settle the sends that
+//! others read from our memory; combine what was put aside; the local operations.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use allhands_schedule::{Combine, Local, Problem, Recv, Round, Schedule, Space, Span};
+
+use crate::layout::{Amount, Bytes, Layout};
+
+/// A memory that a program works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Memory {
+    Input,
+    Output,
+    Scratch,
+    Shared,
+}
+
+/// A run of bytes in one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) memory: Memory,
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+}
+
+impl Segment {
+    fn end(&self) -> usize {
+        self.at + self.len
+    }
+
+    fn overlaps(&self, other: &Segment) -> bool {
+        self.memory == other.memory && self.at < other.end() && other.at < self.end()
+    }
+}
+
+/// One end of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The rank at the other end.
+    pub(crate) peer: usize,
+    /// Which of the messages in this direction between the two it is.
+    pub(crate) nth: usize,
+    /// How many bytes it carries.
+    pub(crate) bytes: usize,
+    /// Where they are, or go.
+    pub(crate) parts: Vec<Segment>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Instruction {
+    /// Begin a send.
+    Send(usize),
+    /// Wait for a message and put it in place.
+    Take(usize),
+    /// Wait for a message and combine it with what is in place.
+    TakeCombine(usize, Combine),
+    /// Wait for a message and put `message op others` (after) or `others op message` (before) in place.
+    TakeWith { message: usize, others: Vec<Segment>, side: Combine },
+    /// Wait until a send's memory is ours again.
+    Settle(usize),
+    /// `to = from`
+    Copy { from: Segment, to: Segment },
+    /// `into = into op from` or `from op into`
+    Combine { from: Segment, into: Segment, side: Combine },
+    /// Come to a meeting.
+    Arrive { level: usize },
+    /// Wait for the others.
+    Await { level: usize },
+}
+
+/// What one rank does, from beginning to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) sends: Vec<Message>,
+    pub(crate) takes: Vec<Message>,
+    /// Bytes of scratch.
+    pub(crate) scratch: usize,
+    /// Bytes of shared memory that this rank touches.
+    pub(crate) shared: usize,
+    /// Elements that the caller's input and output have.
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+}
+
+/// Whether the caller's input is in the output already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Buffers {
+    Apart,
+    InPlace,
+}
+
+/// Binds a schedule to sizes.
+pub(crate) fn compile(
+    problem: &Problem,
+    schedule: &Schedule,
+    blocks: usize,
+    element: usize,
+    amount: &Amount,
+    buffers: Buffers,
+) -> Program {
+    let layout = Layout::new(problem, schedule.rank, blocks, element, amount);
+    let mut compiler = Compiler::new(problem, schedule, layout, element, buffers, false);
+    if compiler.run(schedule).is_err() {
+        // Something would be read after it was overwritten: the input is kept in scratch.
+        let layout = Layout::new(problem, schedule.rank, blocks, element, amount);
+        compiler = Compiler::new(problem, schedule, layout, element, buffers, true);
+        compiler.run(schedule).expect("a schedule runs with its input apart");
+    }
+    let mut program = compiler.program;
+    program.shared = program
+        .segments()
+        .filter(|segment| segment.memory == Memory::Shared)
+        .map(|segment| segment.end())
+        .max()
+        .unwrap_or(0);
+    program
+}
+
+impl Program {
+    /// Every run of bytes that is read or written.
+    fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+        let messages = self.sends.iter().chain(&self.takes).flat_map(|message| message.parts.iter().copied());
+        let local = self.code.iter().flat_map(|instruction| match instruction {
+            Instruction::Copy { from, to } => vec![*from, *to],
+            Instruction::Combine { from, into, .. } => vec![*from, *into],
+            Instruction::TakeWith { others, .. } => others.clone(),
+            _ => vec![],
+        });
+        messages.chain(local)
+    }
+}
+
+/// In place, the input would be overwritten before its last use.
+#[derive(Debug)]
+struct Overwritten;
+
+struct Compiler<'a> {
+    problem: &'a Problem,
+    rank: usize,
+    layout: Layout<'a>,
+    buffers: Buffers,
+    /// Where the input is kept, if not where the caller has it.
+    kept_input: Option<usize>,
+    scratch: BTreeMap<usize, usize>,
+    nth_sent: BTreeMap<usize, usize>,
+    nth_taken: BTreeMap<usize, usize>,
+    /// Bytes of the output that no longer hold the caller's input.
+    overwritten: Vec<Range<usize>>,
+    program: Program,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(
+        problem: &'a Problem,
+        schedule: &Schedule,
+        layout: Layout<'a>,
+        element: usize,
+        buffers: Buffers,
+        keep_input: bool,
+    ) -> Compiler<'a> {
+        let mut scratch = BTreeMap::new();
+        let used = schedule
+            .rounds
+            .iter()
+            .flat_map(Round::spans)
+            .map(|(span, _)| span)
+            .filter(|span| span.space == Space::Scratch);
+        for span in used {
+            (span.first..span.end()).for_each(|position| {
+                scratch.insert(position, 0);
+            });
+        }
+        let mut program =
+            Program { input: layout.extent(Space::Input), output: layout.extent(Space::Output), ..Program::default() };
+        for (position, at) in &mut scratch {
+            *at = program.scratch;
+            program.scratch += layout.scratch_len(*position);
+        }
+        program.scratch = program.scratch.next_multiple_of(8);
+        let kept_input = keep_input.then_some(program.scratch);
+        if let Some(at) = kept_input {
+            program.scratch = (at + program.input * element).next_multiple_of(8);
+        }
+        let mut compiler = Compiler {
+            problem,
+            rank: schedule.rank,
+            layout,
+            buffers,
+            kept_input,
+            scratch,
+            nth_sent: BTreeMap::new(),
+            nth_taken: BTreeMap::new(),
+            overwritten: Vec::new(),
+            program,
+        };
+        if let Some(kept) = kept_input {
+            let input = compiler.in_place(Bytes { at: 0, len: compiler.program.input * element });
+            let from = Segment { memory: Memory::Output, at: input.at, len: input.len };
+            if input.len > 0 {
+                let to = Segment { memory: Memory::Scratch, at: kept, ..from };
+                compiler.program.code.push(Instruction::Copy { from, to });
+            }
+        }
+        compiler
+    }
+
+    fn run(&mut self, schedule: &Schedule) -> Result<(), Overwritten> {
+        schedule.rounds.iter().try_for_each(|round| self.round(round))
+    }
+
+    fn round(&mut self, round: &Round) -> Result<(), Overwritten> {
+        let mut sent: Vec<Segment> = Vec::new();
+        let mut to_settle = Vec::new();
+        for send in &round.sends {
+            let parts = self.read(&send.spans)?;
+            if let Some(message) = self.message(send.to, &send.spans, parts, true) {
+                sent.extend(&self.program.sends[message].parts);
+                self.program.code.push(Instruction::Send(message));
+                to_settle.push(message);
+            }
+        }
+        let mut locals = round.locals.iter().peekable();
+        let mut aside = Vec::new();
+        for combining in [false, true] {
+            for recv in round.recvs.iter().filter(|recv| recv.combine.is_some() == combining) {
+                let others = if combining { None } else { self.others(recv, &mut locals)? };
+                self.take(recv, others, &sent, &mut aside)?;
+            }
+        }
+        self.program.code.extend(to_settle.into_iter().map(Instruction::Settle));
+        for (from, into, side) in aside {
+            self.program.code.push(Instruction::Combine { from, into, side });
+        }
+        locals.try_for_each(|local| self.local(local))
+    }
+
+    /// The operands with which a plain receive is to be combined at once, if the next local operations say so.
+    fn others<'l>(
+        &self,
+        recv: &Recv,
+        locals: &mut std::iter::Peekable<impl Iterator<Item = &'l Local> + Clone>,
+    ) -> Result<Option<(Vec<Segment>, Combine)>, Overwritten> {
+        let mut ahead = locals.clone();
+        let mut operands = Vec::with_capacity(recv.spans.len());
+        let mut side = None;
+        for span in &recv.spans {
+            match ahead.next() {
+                Some(Local::Combine { from, into, how })
+                    if into == span && from.count == span.count && side.is_none_or(|side| side == *how) =>
+                {
+                    side = Some(*how);
+                    operands.push(*from);
+                }
+                _ => return Ok(None),
+            }
+        }
+        let Some(side) = side else { return Ok(None) };
+        let others = self.read(&operands)?;
+        *locals = ahead;
+        Ok(Some((others, side)))
+    }
+
+    fn take(
+        &mut self,
+        recv: &Recv,
+        others: Option<(Vec<Segment>, Combine)>,
+        sent: &[Segment],
+        aside: &mut Vec<(Segment, Segment, Combine)>,
+    ) -> Result<(), Overwritten> {
+        let parts = self.segments(&recv.spans);
+        let Some(message) = self.message(recv.from, &recv.spans, parts, false) else { return Ok(()) };
+        let parts = self.program.takes[message].parts.clone();
+        parts.iter().for_each(|part| self.overwrite(*part));
+        let busy = parts.iter().any(|part| sent.iter().any(|sent| sent.overlaps(part)));
+        let side = match (&others, recv.combine) {
+            // In place, the operand is where the message goes.
+            (Some((others, side)), _) if *others == parts => Some(opposite(*side)),
+            (None, combine) => combine,
+            (Some((others, side)), _) => {
+                let clash = others.iter().any(|other| parts.iter().any(|part| part.overlaps(other)));
+                if busy || clash {
+                    return Err(Overwritten);
+                }
+                // Operand by operand, the others and the destination are cut alike.
+                let side = *side;
+                let (others, parts) = paired(others.clone(), parts).unzip();
+                self.program.takes[message].parts = parts;
+                self.program.code.push(Instruction::TakeWith { message, others, side });
+                return Ok(());
+            }
+        };
+        match side {
+            None if busy => return Err(Overwritten),
+            None => self.program.code.push(Instruction::Take(message)),
+            Some(side) if !busy => self.program.code.push(Instruction::TakeCombine(message, side)),
+            Some(side) => {
+                let mut at = self.program.scratch;
+                let mut staged = Vec::with_capacity(parts.len());
+                for part in parts {
+                    let from = Segment { memory: Memory::Scratch, at, len: part.len };
+                    staged.push(from);
+                    aside.push((from, part, side));
+                    at += part.len;
+                }
+                self.program.scratch = at.next_multiple_of(8);
+                self.program.takes[message].parts = staged;
+                self.program.code.push(Instruction::Take(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn local(&mut self, local: &Local) -> Result<(), Overwritten> {
+        let (from, into, side) = match *local {
+            Local::Meet { level } => {
+                self.program.code.extend([Instruction::Arrive { level }, Instruction::Await { level }]);
+                return Ok(());
+            }
+            Local::Copy { from, to } => (from, to, None),
+            Local::Combine { from, into, how } => (from, into, Some(how)),
+        };
+        let from = self.read(&[from])?;
+        let into = self.segments(&[into]);
+        for (from, into) in paired(from, into) {
+            match side {
+                None if from == into => {}
+                None => self.program.code.push(Instruction::Copy { from, to: into }),
+                Some(side) => self.program.code.push(Instruction::Combine { from, into, side }),
+            }
+            if from != into {
+                self.overwrite(into);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a message, unless it carries blocks and all of them are of no bytes.
+    fn message(&mut self, peer: usize, spans: &[Span], parts: Vec<Segment>, sending: bool) -> Option<usize> {
+        let bytes = parts.iter().map(|part| part.len).sum();
+        if bytes == 0 && !spans.is_empty() {
+            return None;
+        }
+        let (list, nth) = match sending {
+            true => (&mut self.program.sends, self.nth_sent.entry(peer).or_default()),
+            false => (&mut self.program.takes, self.nth_taken.entry(peer).or_default()),
+        };
+        list.push(Message { peer, nth: *nth, bytes, parts });
+        *nth += 1;
+        Some(list.len() - 1)
+    }
+
+    /// The bytes of some spans that are read: an error if they are input that is gone.
+    fn read(&self, spans: &[Span]) -> Result<Vec<Segment>, Overwritten> {
+        if self.buffers == Buffers::InPlace && self.kept_input.is_none() {
+            for segment in
+                spans.iter().filter(|span| span.space == Space::Input).flat_map(|span| self.segments(&[*span]))
+            {
+                if self.overwritten.iter().any(|gone| gone.start < segment.end() && segment.at < gone.end) {
+                    return Err(Overwritten);
+                }
+            }
+        }
+        Ok(self.segments(spans))
+    }
+
+    fn overwrite(&mut self, segment: Segment) {
+        if self.buffers == Buffers::InPlace && segment.memory == Memory::Output {
+            match self.overwritten.last_mut() {
+                Some(last) if last.end == segment.at => last.end = segment.end(),
+                _ => self.overwritten.push(segment.at..segment.end()),
+            }
+        }
+    }
+
+    /// The bytes of some spans, in order, runs that touch merged.
+    fn segments(&self, spans: &[Span]) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::with_capacity(spans.len());
+        for span in spans {
+            for position in span.first..span.end() {
+                let segment = self.segment(span.space, position);
+                match segments.last_mut() {
+                    _ if segment.len == 0 => {}
+                    Some(last) if last.memory == segment.memory && last.end() == segment.at => last.len += segment.len,
+                    _ => segments.push(segment),
+                }
+            }
+        }
+        segments
+    }
+
+    fn segment(&self, space: Space, position: usize) -> Segment {
+        let own = |memory, Bytes { at, len }: Bytes| Segment { memory, at, len };
+        match space {
+            Space::Output => own(Memory::Output, self.layout.own(space, position)),
+            Space::Input => {
+                let input = self.layout.own(space, position);
+                match (self.kept_input, self.buffers) {
+                    (Some(kept), _) => Segment { memory: Memory::Scratch, at: kept + input.at, len: input.len },
+                    (None, Buffers::Apart) => own(Memory::Input, input),
+                    (None, Buffers::InPlace) => own(Memory::Output, self.in_place(input)),
+                }
+            }
+            Space::Scratch => {
+                let at = self.scratch[&position];
+                Segment { memory: Memory::Scratch, at, len: self.layout.scratch_len(position) }
+            }
+            Space::Shared => own(Memory::Shared, self.layout.shared(position)),
+        }
+    }
+
+    /// Where the input is when the caller has put it into the output.
+    fn in_place(&self, input: Bytes) -> Bytes {
+        match self.problem.collective.family() {
+            allhands_schedule::Collective::Allgather => self.layout.own(Space::Output, self.rank),
+            _ => input,
+        }
+    }
+}
+
+fn opposite(side: Combine) -> Combine {
+    if side == Combine::After { Combine::Before } else { Combine::After }
+}
+
+/// Two lists of segments of the same length, cut into pairs of equal pieces.
+pub(crate) fn paired(from: Vec<Segment>, to: Vec<Segment>) -> impl Iterator<Item = (Segment, Segment)> {
+    let (mut from, mut to) = (from.into_iter(), to.into_iter());
+    let (mut a, mut b) = (from.next(), to.next());
+    std::iter::from_fn(move || {
+        let (left, right) = (a?, b?);
+        let len = left.len.min(right.len);
+        let rest = |segment: Segment| Segment { at: segment.at + len, len: segment.len - len, ..segment };
+        a = if left.len > len { Some(rest(left)) } else { from.next() };
+        b = if right.len > len { Some(rest(right)) } else { to.next() };
+        Some((Segment { len, ..left }, Segment { len, ..right }))
+    })
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = match self.memory {
+            Memory::Input => "input",
+            Memory::Output => "output",
+            Memory::Scratch => "scratch",
+            Memory::Shared => "shared",
+        };
+        write!(f, "{memory}+{}:{}", self.at, self.len)
+    }
+}
+
+/// One instruction a line.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |parts: &[Segment]| parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let side = |side: Combine| if side == Combine::After { "after" } else { "before" };
+        writeln!(
+            f,
+            "# {} bytes of scratch, {} of shared memory; memory+offset:length in bytes",
+            self.scratch, self.shared
+        )?;
+        for (index, instruction) in self.code.iter().enumerate() {
+            write!(f, "{index:4}  ")?;
+            match instruction {
+                Instruction::Send(message) => {
+                    let Message { peer, bytes, parts, .. } = &self.sends[*message];
+                    writeln!(f, "send          to {peer}, {bytes} bytes  {}", list(parts))
+                }
+                Instruction::Take(message) => {
+                    let Message { peer, bytes, parts, .. } = &self.takes[*message];
+                    writeln!(f, "take          from {peer}, {bytes} bytes  {}", list(parts))
+                }
+                Instruction::TakeCombine(message, how) => {
+                    let Message { peer, bytes, parts, .. } = &self.takes[*message];
+                    writeln!(f, "take-combine  from {peer}, {bytes} bytes, {}  {}", side(*how), list(parts))
+                }
+                Instruction::TakeWith { message, others, side: how } => {
+                    let Message { peer, bytes, parts, .. } = &self.takes[*message];
+                    writeln!(
+                        f,
+                        "take-with     from {peer}, {bytes} bytes, {}  {} -> {}",
+                        side(*how),
+                        list(others),
+                        list(parts)
+                    )
+                }
+                Instruction::Settle(message) => writeln!(f, "settle        the send to {}", self.sends[*message].peer),
+                Instruction::Copy { from, to } => writeln!(f, "copy          {from} -> {to}"),
+                Instruction::Combine { from, into, side: how } => {
+                    writeln!(f, "combine       {from} -> {into}, {}", side(*how))
+                }
+                Instruction::Arrive { level } => writeln!(f, "arrive        at level {level}"),
+                Instruction::Await { level } => writeln!(f, "await         level {level}"),
+            }?;
+        }
+        Ok(())
+    }
+}

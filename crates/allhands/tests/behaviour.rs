@@ -1,0 +1,231 @@
+//! What users can rely on besides results: errors instead of hangs, same bits, several collectives at once.
+
+use std::time::Duration;
+
+use allhands::{Error, Op, Options, Threads, Topology};
+use allhands_schedule::{Choice, Collective, Problem, algorithms, verify};
+
+fn flat(p: usize) -> Topology {
+    Topology::flat(p).unwrap()
+}
+
+#[test]
+fn a_rank_that_panics_ends_the_others_with_its_name() {
+    for p in [2, 3, 8] {
+        let outcome = allhands::threads(flat(p), |comm| {
+            if comm.rank() == 1 {
+                panic!("out of cheese");
+            }
+            comm.barrier()
+        });
+        assert_eq!(outcome, Err(Error::Panicked { rank: 1, message: "out of cheese".into() }));
+    }
+}
+
+#[test]
+fn an_operation_that_panics_ends_everybody_and_frees_nothing_too_early() {
+    for count in [1, 10_000] {
+        let outcome = allhands::threads(flat(4), |comm| {
+            let op = Op::user(true, |a: u64, b: u64| if a + b == 10 { panic!("ten") } else { a + b });
+            let mut output = vec![0; count];
+            comm.allreduce(&vec![comm.rank() as u64 + 1; count], &mut output, op)
+        });
+        assert!(matches!(outcome, Err(Error::Panicked { ref message, .. }) if message == "ten"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_ends_early_is_named() {
+    let outcome = allhands::threads(flat(3), |comm| if comm.rank() == 2 { Ok(()) } else { comm.barrier() });
+    assert!(matches!(outcome, Err(Error::Left { rank: 2, .. })), "{outcome:?}");
+    assert!(outcome.unwrap_err().to_string().contains("rank 2 has ended"));
+}
+
+#[test]
+fn a_rank_that_never_calls_is_reported_with_who_is_where() {
+    let ranks = Threads::new(flat(3)).timeout(Duration::from_millis(200));
+    let outcome = ranks.run(|comm| {
+        if comm.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(900));
+            return Ok(());
+        }
+        comm.barrier()
+    });
+    let error = outcome.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, Error::Stuck { .. }), "{message}");
+    assert!(message.contains("in barrier") && message.contains("rank 1 in nothing"), "{message}");
+}
+
+#[test]
+fn different_calls_on_different_ranks_are_told_apart() {
+    let mismatch = |body: fn(&allhands::Comm) -> allhands::Result<()>| match allhands::threads(flat(2), body) {
+        Err(Error::Mismatch { asked, expected, .. }) => [asked, expected].concat(),
+        other => panic!("{other:?}"),
+    };
+    let counts = mismatch(|comm| {
+        let n = 3 + comm.rank();
+        comm.allreduce(&vec![1; n], &mut vec![0; n], Op::<i32>::sum())
+    });
+    assert!(counts.contains("allreduce of 3 x i32") && counts.contains("allreduce of 4 x i32"), "{counts}");
+    let roots = mismatch(|comm| comm.bcast(&mut [1u8], comm.rank()));
+    assert!(roots.contains("root 0") && roots.contains("root 1"), "{roots}");
+    let operations = mismatch(|comm| {
+        let op = if comm.rank() == 0 { Op::sum() } else { Op::max() };
+        comm.allreduce(&[1.0], &mut [0.0], op)
+    });
+    assert!(operations.contains("sum") && operations.contains("max"), "{operations}");
+    let collectives = mismatch(|comm| if comm.rank() == 0 { comm.barrier() } else { comm.bcast(&mut [1u8], 0) });
+    assert!(collectives.contains("barrier") && collectives.contains("bcast"), "{collectives}");
+}
+
+#[test]
+fn buffers_of_the_wrong_length_and_impossible_requests_are_refused_before_anything_moves() {
+    let outcome = allhands::threads(flat(3), |comm| {
+        let mut plan = comm.allreduce_plan::<f64>(4, Op::sum())?;
+        let short = plan.run(&[0.0; 3], &mut [0.0; 4]).unwrap_err().to_string();
+        assert!(short.contains("input buffer has 3 elements") && short.contains("needs 4"), "{short}");
+        assert!(matches!(plan.run(&[0.0; 4], &mut [0.0; 5]), Err(Error::Length { which: "output", given: 5, .. })));
+        assert!(matches!(plan.run_in_place(&mut []), Err(Error::Length { which: "in-place", .. })));
+        assert!(plan.start(&[0.0; 9], &mut [0.0; 4]).is_err());
+        assert!(matches!(comm.bcast(&mut [1u8], 3), Err(Error::Request(_))));
+        assert!(matches!(comm.allgatherv(&[1u8], &mut [0u8; 2], &[1, 1]), Err(Error::Request(_))));
+        assert!(matches!(comm.alltoall(&[1u8; 4], &mut [0; 4]), Err(Error::Length { .. })));
+        let forced = Options::new().algorithm("neighbor-exchange");
+        let refused = comm.allgather_plan_with::<u8>(1, &forced).err().unwrap().to_string();
+        assert!(refused.contains("an even number of ranks"), "{refused}");
+        let illegal = comm.allreduce(&[1.0f32], &mut [0.0], Op::bit_xor()).unwrap_err().to_string();
+        assert!(illegal.to_lowercase().contains("sum"), "{illegal}");
+        plan.run(&[1.0; 4], &mut [0.0; 4])
+    });
+    assert_eq!(outcome, Ok(vec![(); 3]));
+}
+
+#[test]
+fn floats_have_the_same_bits_on_every_run_and_where_promised_on_every_rank() {
+    let topology = Topology::regular(3, 3).unwrap();
+    let problem = Problem::new(Collective::Allreduce, topology.clone());
+    for algorithm in algorithms(Collective::Allreduce) {
+        let choice = Choice::parse(Collective::Allreduce, algorithm.name).unwrap();
+        let identical = verify(&choice.prepare(&problem).unwrap().ensemble()).unwrap().identical;
+        let results = allhands::threads(topology.clone(), |comm| {
+            let mut plan = comm.allreduce_plan_with::<f64>(17, Op::sum(), &Options::new().algorithm(algorithm.name))?;
+            let x: Vec<f64> =
+                (0..17).map(|i| ((comm.rank() * 17 + i) as f64).sin() * 10f64.powi(i as i32 % 9)).collect();
+            let mut first = vec![0.0; 17];
+            plan.run(&x, &mut first)?;
+            for _ in 0..500 {
+                let mut again = vec![0.0; 17];
+                plan.run(&x, &mut again)?;
+                let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&again), bits(&first), "{}", algorithm.name);
+            }
+            Ok(first)
+        });
+        let results = results.unwrap();
+        let same = results.iter().all(|result| *result == results[0]);
+        assert!(same || !identical, "{} promises identical bits", algorithm.name);
+    }
+}
+
+#[test]
+fn several_collectives_are_under_way_at_once_in_any_order_of_waiting() {
+    let outcome = allhands::threads(Topology::regular(2, 3).unwrap(), |comm| {
+        let (me, p) = (comm.rank(), comm.size());
+        let odd = comm.split(me as u64 % 2, 0)?;
+        let mut sum = comm.allreduce_plan::<u64>(5000, Op::sum())?;
+        let mut all = comm.allgather_plan::<u32>(3)?;
+        let mut max = odd.allreduce_plan::<i32>(2, Op::max())?;
+        for run in 0..50u64 {
+            let (x, mut y) = (vec![me as u64 + run; 5000], vec![0; 5000]);
+            let (mine, mut gathered) = ([me as u32; 3], vec![0; 3 * p]);
+            let mut greatest = [0; 2];
+            let a = sum.start(&x, &mut y)?;
+            let b = all.start(&mine, &mut gathered)?;
+            let c = max.start(&[me as i32, 7], &mut greatest)?;
+            // Every rank waits in another order.
+            match me % 3 {
+                0 => (a.wait()?, b.wait()?, c.wait()?),
+                1 => (c.wait()?, a.wait()?, b.wait()?),
+                _ => (b.wait()?, c.wait()?, a.wait()?),
+            };
+            assert_eq!(y, vec![15 + 6 * run; 5000]);
+            assert_eq!(gathered, (0..p as u32).flat_map(|rank| [rank; 3]).collect::<Vec<_>>());
+            assert_eq!(greatest, [if me % 2 == 0 { 4 } else { 5 }, 7]);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_collective_that_is_dropped_or_forgotten_harms_nobody() {
+    let outcome = allhands::threads(flat(3), |comm| {
+        let mut plan = comm.allreduce_plan::<u64>(3000, Op::sum())?;
+        for run in 0..10 {
+            let mut lost = vec![0; 3000];
+            let pending = plan.start(&vec![run; 3000], &mut lost)?;
+            if run % 2 == 0 {
+                drop(pending)
+            } else {
+                std::mem::forget(pending)
+            }
+            drop(lost);
+            let mut y = vec![0; 3000];
+            plan.run(&vec![1; 3000], &mut y)?;
+            assert_eq!(y, vec![3; 3000]);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn communicators_split_again_and_again() {
+    let outcome = allhands::threads(Topology::regular(4, 3).unwrap(), |comm| {
+        // By node, last rank first; then each rank alone.
+        let node = comm.split(comm.rank() as u64 / 3, 100 - comm.rank() as u64)?;
+        assert_eq!((node.size(), node.rank()), (3, 2 - comm.rank() % 3));
+        assert_eq!(node.topology().to_string(), "[[2,1,0]]");
+        let alone = node.split(node.rank() as u64, 0)?;
+        assert_eq!((alone.size(), alone.rank()), (1, 0));
+        let mut x = [comm.rank() as u64];
+        alone.allreduce_in_place(&mut x, Op::sum())?;
+        node.allreduce_in_place(&mut x, Op::sum())?;
+        comm.allreduce_in_place(&mut x, Op::sum())?;
+        assert_eq!(x[0], 3 * 66);
+        let halves: Vec<_> = (0..5).map(|_| comm.split(comm.rank() as u64 % 2, 0)).collect::<allhands::Result<_>>()?;
+        for half in halves.iter().rev() {
+            half.barrier()?;
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn sixty_four_ranks_and_thousands_of_runs() {
+    let outcome = allhands::threads(Topology::regular(8, 8).unwrap(), |comm| {
+        let mut plan = comm.allreduce_plan_with::<u64>(4, Op::sum(), &Options::new().algorithm("nap"))?;
+        for run in 0..200 {
+            let mut x = [run; 4];
+            plan.run_in_place(&mut x)?;
+            assert_eq!(x, [64 * run; 4]);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_plan_says_what_it_runs_and_why() {
+    let said = allhands::threads(Topology::regular(2, 2).unwrap(), |comm| {
+        let forced = comm.allreduce_plan_with::<f32>(8, Op::sum(), &Options::new().algorithm("nap"))?;
+        let chosen = comm.allreduce_plan::<f32>(8, Op::sum())?;
+        Ok((forced.explain(), chosen.explain(), forced.program()))
+    });
+    let (forced, chosen, program) = &said.unwrap()[0];
+    assert!(forced.contains("nap, because of the caller's wish") && forced.contains("far"), "{forced}");
+    assert!(chosen.contains("rule of thumb"), "{chosen}");
+    assert!(program.contains("take-with"), "{program}");
+}
