@@ -36,11 +36,19 @@ pub(crate) struct RankState {
     pub(crate) me: usize,
     /// Plans with a run under way: they move on whenever this rank waits.
     under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
+    how_many: Cell<usize>,
 }
 
 impl RankState {
     /// Moves every run under way on. Errors wait for the owner of the run.
+    #[inline]
     pub(crate) fn progress(&self) {
+        if self.how_many.get() > 0 {
+            self.progress_all();
+        }
+    }
+
+    fn progress_all(&self) {
         if let Ok(under_way) = self.under_way.try_borrow() {
             for core in under_way.iter() {
                 if let Ok(mut core) = core.try_borrow_mut() {
@@ -52,10 +60,13 @@ impl RankState {
 
     pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
         self.under_way.borrow_mut().push(core.clone());
+        self.how_many.set(self.how_many.get() + 1);
     }
 
     pub(crate) fn retire(&self, core: &Rc<RefCell<Core>>) {
-        self.under_way.borrow_mut().retain(|other| !Rc::ptr_eq(other, core));
+        let mut under_way = self.under_way.borrow_mut();
+        under_way.retain(|other| !Rc::ptr_eq(other, core));
+        self.how_many.set(under_way.len());
     }
 
     /// A run that ends with an error cannot be completed by the others either.
@@ -96,7 +107,7 @@ struct Ask<'a> {
 
 impl Comm {
     pub(crate) fn new(world: Arc<World>, id: u64, members: Arc<[usize]>, me: usize, topology: Topology) -> Comm {
-        let rank = Rc::new(RankState { world, me: members[me], under_way: RefCell::default() });
+        let rank = Rc::new(RankState { world, me: members[me], under_way: RefCell::default(), how_many: Cell::new(0) });
         Comm { rank, id, members, me, topology, plans_made: Cell::new(0), cache: RefCell::default() }
     }
 

@@ -38,7 +38,7 @@ impl<'a> Layout<'a> {
         amount: &'a Amount,
     ) -> Layout<'a> {
         let mut layout = Layout { problem, rank, blocks, element, amount, starts: Vec::new() };
-        if matches!(amount, Amount::Listed(_)) && problem.collective.family() != Collective::Alltoall {
+        if matches!(amount, Amount::Listed(_)) {
             let mut starts = vec![0];
             for block in 0..blocks {
                 starts.push(starts[block] + layout.elements(block));

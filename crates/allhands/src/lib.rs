@@ -33,3 +33,24 @@ pub use error::{Error, Result};
 pub use op::Op;
 pub use plan::{Options, Pending, Plan};
 pub use threads::{Threads, threads};
+
+/// The program that a rank would run, one instruction a line: `count` elements of `element` bytes in each block (or in the
+/// whole vector of an allreduce, a bcast or a reduce), or as many units as the problem's counts say.
+///
+/// ```
+/// use allhands_schedule::{Choice, Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Allreduce, Topology::flat(2)?);
+/// let choice = Choice::parse(Collective::Allreduce, "recursive-doubling")?.prepare(&problem)?;
+/// let text = allhands::program_text(&choice, 0, 4, 8);
+/// assert!(text.contains("send          to 1, 32 bytes"));
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+pub fn program_text(prepared: &allhands_schedule::Prepared, rank: usize, count: usize, element: usize) -> String {
+    let problem = prepared.problem();
+    let amount = match problem.counts.is_empty() {
+        true => layout::Amount::Each(count),
+        false => layout::Amount::Listed(problem.counts.iter().map(|units| units * count).collect()),
+    };
+    let schedule = prepared.rank(rank);
+    program::compile(problem, &schedule, prepared.blocks(), element, &amount, program::Buffers::Apart).to_string()
+}

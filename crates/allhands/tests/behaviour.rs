@@ -1,5 +1,6 @@
 //! What users can rely on besides results: errors instead of hangs, same bits, several collectives at once.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use allhands::{Error, Op, Options, Threads, Topology};
@@ -44,12 +45,17 @@ fn a_rank_that_ends_early_is_named() {
 #[test]
 fn a_rank_that_never_calls_is_reported_with_who_is_where() {
     let ranks = Threads::new(flat(3)).timeout(Duration::from_millis(200));
+    let given_up = AtomicUsize::new(0);
     let outcome = ranks.run(|comm| {
         if comm.rank() == 1 {
-            std::thread::sleep(Duration::from_millis(900));
+            while given_up.load(Ordering::Acquire) < 2 {
+                std::thread::yield_now();
+            }
             return Ok(());
         }
-        comm.barrier()
+        let waited = comm.barrier();
+        given_up.fetch_add(1, Ordering::Release);
+        waited
     });
     let error = outcome.unwrap_err();
     let message = error.to_string();

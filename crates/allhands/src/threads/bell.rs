@@ -3,22 +3,22 @@
 //! A rank that waits looks at one word that another rank will write. The protocol of falling asleep is Dekker's:
 //!
 //! ```text
-//! sleeper: asleep = true;  fence(SeqCst);  look at the word;  if not yet: park
-//! ringer:  write the word; fence(SeqCst);  look at asleep;    if true:    unpark
+//! sleeper: asleep = true (SeqCst);   look at the word (SeqCst);  if not yet: sleep
+//! ringer:  write the word (SeqCst);  look at asleep (SeqCst);    if true:    wake
 //! ```
 //!
-//! Memory ordering: the two fences are totally ordered. If the sleeper's comes first, the ringer reads asleep = true and
-//! unparks, and a token left by unpark before park makes park return at once. If the ringer's comes first, the sleeper's
-//! look sees the word written and it does not park. So no wake-up is lost. `asleep` and the word need no ordering of
-//! their own for this; the word is written with Release and read with Acquire for the data behind it. A stale ring only
-//! makes a later park return early, and every wait looks again.
+//! Memory ordering: the four accesses are SeqCst, so they have one order that everybody sees. If the sleeper's store comes
+//! before the ringer's look, the ringer wakes it, and a bed whose owner was woken before it slept lets it sleep no longer.
+//! Otherwise the ringer's store came before the sleeper's look, which sees the word written, and it does not sleep. So no
+//! wake-up is lost. A stale ring only makes a later sleep end early, and every wait looks again. On x86 the ringer pays one
+//! locked store, which writes the word; a separate fence would cost more.
 
-use super::sync::{AtomicBool, Ordering, Thread, current, fence, spin_loop, yield_now};
+use super::sync::{AtomicBool, Bed, Ordering, spin_loop, yield_now};
 
 /// One rank's bell.
 pub(crate) struct Bell {
     asleep: AtomicBool,
-    owner: Thread,
+    bed: Bed,
 }
 
 /// How long to try before sleeping.
@@ -39,14 +39,14 @@ impl Patience {
 impl Bell {
     /// For the thread that calls.
     pub(crate) fn mine() -> Bell {
-        Bell { asleep: AtomicBool::new(false), owner: current() }
+        Bell { asleep: AtomicBool::new(false), bed: Bed::mine() }
     }
 
-    /// To be called after writing the word that the owner may be waiting for.
+    /// To be called after writing, with SeqCst, the word that the owner may be waiting for.
+    #[inline]
     pub(crate) fn ring(&self) {
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
-            self.owner.unpark();
+        if self.asleep.load(Ordering::SeqCst) {
+            self.bed.wake();
         }
     }
 
@@ -70,11 +70,10 @@ impl Bell {
             yield_now();
         }
         loop {
-            self.asleep.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            self.asleep.store(true, Ordering::SeqCst);
             let done = ready();
             if !done {
-                park();
+                self.bed.sleep();
             }
             self.asleep.store(false, Ordering::Relaxed);
             if done || ready() {
@@ -86,17 +85,6 @@ impl Bell {
             }
         }
     }
-}
-
-/// Sleeps until rung; awakes from time to time to see whether a rank has failed or left.
-#[cfg(not(loom))]
-fn park() {
-    std::thread::park_timeout(std::time::Duration::from_millis(20));
-}
-
-#[cfg(loom)]
-fn park() {
-    loom::thread::park();
 }
 
 #[cfg(all(test, loom))]
@@ -113,12 +101,12 @@ mod models {
             let ringer = loom::thread::spawn({
                 let (word, bell) = (word.clone(), bell.clone());
                 move || {
-                    word.store(1, Ordering::Release);
+                    word.store(1, Ordering::SeqCst);
                     bell.ring();
                 }
             });
             let patience = Patience { spins: 0, yields: 0 };
-            bell.wait(patience, || word.load(Ordering::Acquire) == 1, || None::<()>).unwrap();
+            bell.wait(patience, || word.load(Ordering::SeqCst) == 1, || None::<()>).unwrap();
             ringer.join().unwrap();
         });
     }

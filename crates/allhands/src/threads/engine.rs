@@ -274,7 +274,9 @@ impl Engine {
         // SAFETY: this rank receives, and the message has arrived.
         let taken = unsafe { wire.take(self.run, place) };
         let peer = self.members[message.peer];
-        self.world.ring(peer);
+        if wire.tells_sender(self.run) {
+            self.world.ring(peer);
+        }
         taken.map_err(|_| Error::Abandoned { rank: peer, reason: "its run ended with an error".into() })?;
         Ok(true)
     }

@@ -31,6 +31,7 @@ Formats:
   text      for people
   schedule  one operation a line; `allhands verify --file` reads it back
   json      for programs
+  program   what the ranks execute: bytes, offsets and kernels resolved (with --bytes, else 8 a block)
   svg       a picture: ranks are columns, steps are rows")]
 pub(crate) struct Explain {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
@@ -65,6 +66,7 @@ enum Format {
     Text,
     Json,
     Schedule,
+    Program,
     Svg,
 }
 
@@ -76,7 +78,11 @@ impl Explain {
         let topology = topology
             .ok_or_else(|| Failure::Usage("explain needs a machine; add --topology, such as --topology 4x4".into()))?;
         let problem = self.details.problem(collective, topology)?;
-        let sizes = self.bytes.as_deref().map(bytes).transpose()?.map(Sizes::new);
+        let unit = self.bytes.as_deref().map(bytes).transpose()?;
+        if self.format == Format::Program {
+            return programs(&choice.prepare(&problem)?, self.rank, unit.unwrap_or(8));
+        }
+        let sizes = unit.map(Sizes::new);
         match self.rank {
             Some(rank) => one_rank(&choice.prepare(&problem)?, rank, sizes, self.format),
             None => {
@@ -87,12 +93,38 @@ impl Explain {
     }
 }
 
+/// What one rank executes, or each of them.
+fn programs(prepared: &Prepared, rank: Option<usize>, bytes: u64) -> Result<()> {
+    let (problem, mut out) = (prepared.problem(), screen::stdout());
+    let ranks = match rank {
+        Some(rank) => {
+            is_rank(problem, rank)?;
+            rank..rank + 1
+        }
+        None => {
+            at_most(problem.ranks(), "add --rank R to see one rank's program")?;
+            0..problem.ranks()
+        }
+    };
+    for rank in ranks {
+        writeln!(out, "# rank {rank} of {}: {} {}", problem.ranks(), problem.collective, prepared.choice())?;
+        write!(out, "{}", allhands::program_text(prepared, rank, bytes as usize, 1))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn is_rank(problem: &Problem, rank: usize) -> Result<()> {
+    if rank < problem.ranks() {
+        return Ok(());
+    }
+    let last = problem.ranks() - 1;
+    Err(Failure::Usage(format!("--rank {rank} is not a rank; legal is 0..={last}")))
+}
+
 fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Format) -> Result<()> {
     let problem = prepared.problem();
-    if rank >= problem.ranks() {
-        let last = problem.ranks() - 1;
-        return Err(Failure::Usage(format!("--rank {rank} is not a rank; legal is 0..={last}")));
-    }
+    is_rank(problem, rank)?;
     let schedule = prepared.rank(rank);
     let mut out = screen::stdout();
     match format {
@@ -127,6 +159,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
             writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.choice())?;
             write!(out, "{schedule}")?;
         }
+        Format::Program => {}
         Format::Svg => {
             return Err(Failure::Usage("--format svg shows messages between all ranks; leave out --rank".into()));
         }
@@ -166,6 +199,7 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
         }
         Format::Json => write_json(&mut out, prepared, &ensemble.schedules, Some(steps))?,
         Format::Schedule => write!(out, "{ensemble}")?,
+        Format::Program => {}
         Format::Svg => write!(out, "{}", svg(&ensemble, &picture))?,
     }
     out.flush()?;

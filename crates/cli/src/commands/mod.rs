@@ -1,5 +1,6 @@
 //! The subcommands: one file each.
 
+mod bench;
 mod explain;
 mod list;
 mod verify;
@@ -8,8 +9,8 @@ use clap::Parser;
 
 use crate::failure::Result;
 
-/// Collective communication as schedules: see what every algorithm does on any machine, and prove it right, before a
-/// single byte has moved.
+/// Collective communication that knows where ranks sit: see what every algorithm does on any machine, prove it right before a
+/// single byte has moved, and measure it.
 #[derive(Debug, Parser)]
 #[command(
     name = "allhands",
@@ -19,6 +20,7 @@ use crate::failure::Result;
   allhands list allgather
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
+  allhands bench allreduce
 
 Exit codes: 0 all is well; 1 a schedule is wrong; 2 the request cannot be served."
 )]
@@ -26,6 +28,7 @@ pub(crate) enum Command {
     List(list::List),
     Explain(explain::Explain),
     Verify(verify::Verify),
+    Bench(bench::Bench),
 }
 
 impl Command {
@@ -34,6 +37,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
             Command::Verify(verify) => verify.run(),
+            Command::Bench(bench) => bench.run(),
         }
     }
 }
