@@ -250,14 +250,20 @@ fn cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
     }
 }
 
-/// Every number of leaders, at every level.
+/// Every number of leaders, at every level; in the memory of one region it hardly matters how many there are.
 pub(crate) fn multi_leader_variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
+    let mut variants = vec![String::new(), "local=shared".into()];
     for level in 1..=problem.topology.depth() {
-        let largest = problem.topology.region_sizes(level).1;
-        variants.extend((1..=largest).map(|leaders| format!("leaders={leaders}:level={level}")));
+        let (largest, regions) = (problem.topology.region_sizes(level).1, problem.topology.regions(level));
+        for leaders in 1..=largest {
+            let setting = format!("leaders={leaders}:level={level}");
+            match regions > 1 || leaders == 1 || leaders == largest {
+                true => variants.extend(either_way(vec![setting])),
+                false => variants.push(setting),
+            }
+        }
     }
-    either_way(variants)
+    variants
 }
 
 #[cfg(test)]
