@@ -103,7 +103,7 @@ fn one_segment_would_not_do() {
         (Collective::Alltoall, "node-aware:local=shared"),
         (Collective::Allgather, "hierarchical:local=shared"),
         (Collective::Allreduce, "smp:local=shared"),
-        (Collective::ReduceScatter, "loc-bruck:local=shared"),
+        (Collective::ReduceScatter, "multi-lane:local=shared"),
     ] {
         let once = ensemble(collective, algorithm, "3x3");
         assert!(verify(&runs(&once, 3, |run| run % 2)).is_ok(), "{algorithm}");
