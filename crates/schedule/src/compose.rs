@@ -54,7 +54,7 @@ pub(crate) fn embed(
 }
 
 /// Cuts two lists of spans of the same total length into pairs of equal pieces.
-fn pairs(from: Vec<Span>, to: Vec<Span>) -> impl Iterator<Item = (Span, Span)> {
+pub(crate) fn pairs(from: Vec<Span>, to: Vec<Span>) -> impl Iterator<Item = (Span, Span)> {
     let (mut from, mut to) = (from.into_iter(), to.into_iter());
     let (mut a, mut b) = (from.next(), to.next());
     std::iter::from_fn(move || {
@@ -87,21 +87,38 @@ pub(crate) fn reverse(movement: Vec<Round>, rank: usize, keep: &[Span]) -> Vec<R
 }
 
 /// The same where some blocks have `begun`: they are in `Output` already.
-pub(crate) fn reverse_begun(movement: Vec<Round>, rank: usize, keep: &[Span], mut begun: BlockSet) -> Vec<Round> {
-    let mut reversed: Vec<Round> = vec![Round::default()];
-    for round in movement.into_iter().rev() {
+pub(crate) fn reverse_begun(movement: Vec<Round>, rank: usize, keep: &[Span], begun: BlockSet) -> Vec<Round> {
+    let mut reversal = Reversal::new(rank, begun);
+    movement.into_iter().rev().for_each(|round| reversal.round(round));
+    reversal.finish(keep)
+}
+
+/// A movement on its way back, last round first.
+pub(crate) struct Reversal {
+    rank: usize,
+    begun: BlockSet,
+    pub(crate) rounds: Vec<Round>,
+}
+
+impl Reversal {
+    pub(crate) fn new(rank: usize, begun: BlockSet) -> Reversal {
+        Reversal { rank, begun, rounds: vec![Round::default()] }
+    }
+
+    /// A round of messages, backwards.
+    pub(crate) fn round(&mut self, round: Round) {
         let mut new = Round::default();
         for Recv { from, spans, .. } in round.recvs {
-            new.send(from, located(&begun, &spans));
+            new.send(from, self.located(&spans));
         }
+        let rank = self.rank;
         let mut arriving = round.sends;
         // Nearest rank first on either side, lower ranks before higher: then operands meet in rank order.
         arriving.sort_by_key(|send| if send.to < rank { (0, rank - send.to) } else { (1, send.to - rank) });
         let alone = arriving.len() == 1;
         for Send { to: from, spans } in arriving {
             let how = if from < rank { Combine::Before } else { Combine::After };
-            let pieces: Vec<_> = spans.iter().flat_map(|span| begun.split(span.first..span.end())).collect();
-            let fresh = pieces.iter().all(|(_, begun)| !begun);
+            let fresh = self.pieces(&spans).all(|(_, begun)| !begun);
             if alone && fresh {
                 // The first operand lands in place and meets our own, which is still in the input.
                 let mirrored = if how == Combine::After { Combine::Before } else { Combine::After };
@@ -109,35 +126,47 @@ pub(crate) fn reverse_begun(movement: Vec<Round>, rank: usize, keep: &[Span], mu
                     new.combine(Span::input(span.first, span.count), *span, mirrored);
                 }
                 new.recv(from, spans.clone(), None);
+                spans.iter().for_each(|span| self.begun.insert(span.first..span.end()));
             } else {
-                for (piece, _) in pieces.into_iter().filter(|(_, begun)| !begun) {
-                    let before = reversed.last_mut().expect("there is a first round");
-                    before.copy(Span::input(piece.start, piece.len()), Span::output(piece.start, piece.len()));
-                }
-                new.recv(from, spans.clone(), Some(how));
+                self.begin(&spans);
+                new.recv(from, spans, Some(how));
             }
-            spans.iter().for_each(|span| begun.insert(span.first..span.end()));
         }
-        reversed.push(new);
+        self.rounds.push(new);
     }
-    let last = reversed.last_mut().expect("there is a first round");
-    for (piece, _) in keep.iter().flat_map(|span| begun.split(span.first..span.end())).filter(|(_, begun)| !begun) {
-        last.copy(Span::input(piece.start, piece.len()), Span::output(piece.start, piece.len()));
-    }
-    if reversed[0].is_empty() {
-        reversed.remove(0);
-    }
-    reversed
-}
 
-/// The same spans, in `Output` where something has begun and in `Input` elsewhere.
-fn located(begun: &BlockSet, spans: &[Span]) -> Vec<Span> {
-    let mut found = Vec::with_capacity(spans.len());
-    for (piece, begun) in spans.iter().flat_map(|span| begun.split(span.first..span.end())) {
-        let space = if begun { Space::Output } else { Space::Input };
-        push_span(&mut found, Span::new(space, piece.start, piece.len()));
+    /// The rounds, with the blocks of `keep` in `Output` at the end.
+    pub(crate) fn finish(mut self, keep: &[Span]) -> Vec<Round> {
+        self.begin(keep);
+        if self.rounds[0].is_empty() {
+            self.rounds.remove(0);
+        }
+        self.rounds
     }
-    found
+
+    /// Copies from `Input` to `Output` what is not there yet.
+    pub(crate) fn begin(&mut self, spans: &[Span]) {
+        let fresh: Vec<_> = self.pieces(spans).filter(|(_, begun)| !begun).collect();
+        let last = self.rounds.last_mut().expect("there is a first round");
+        for (piece, _) in fresh {
+            last.copy(Span::input(piece.start, piece.len()), Span::output(piece.start, piece.len()));
+            self.begun.insert(piece);
+        }
+    }
+
+    fn pieces<'a>(&'a self, spans: &'a [Span]) -> impl Iterator<Item = (Range<usize>, bool)> + 'a {
+        spans.iter().flat_map(|span| self.begun.split(span.first..span.end()))
+    }
+
+    /// The same spans, in `Output` where something has begun and in `Input` elsewhere.
+    pub(crate) fn located(&self, spans: &[Span]) -> Vec<Span> {
+        let mut found = Vec::with_capacity(spans.len());
+        for (piece, begun) in self.pieces(spans) {
+            let space = if begun { Space::Output } else { Space::Input };
+            push_span(&mut found, Span::new(space, piece.start, piece.len()));
+        }
+        found
+    }
 }
 
 /// A movement with time running backwards and nothing combined: a scatter becomes a gather.

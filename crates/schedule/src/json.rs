@@ -86,12 +86,11 @@ struct Formula {
 impl Document<'_> {
     fn counts(&self) -> Summary {
         let Cost { steps, messages, blocks, exact } = self.formula.unwrap_or(Cost::NOTHING);
-        let ports = crate::ports(self.schedules);
         Summary {
             steps: self.steps,
             maxima: Counts::maxima_of(self.problem, self.schedules),
             formula: self.formula.map(|_| Formula { steps, messages, blocks, exact }),
-            bound: Bounds::new(self.problem, ports, self.blocks),
+            bound: Bounds::of(self.problem, self.schedules, self.blocks),
         }
     }
 }

@@ -410,15 +410,19 @@ impl Prepared {
 }
 
 /// An allgather: the rank's own block goes into place, then the movement.
-fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+pub(crate) fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
     let mut first = Round::default();
     first.copy(Span::input(0, 1), Span::output(rank, 1));
     std::iter::once(first).chain(movement).collect()
 }
 
-/// A reduce_scatter: what is not the rank's own block is in scratch while it is combined.
-fn scatter(movement: Vec<Round>, rank: usize) -> Vec<Round> {
-    let reversed = reverse(movement, rank, &[Span::output(rank, 1)]);
+/// A reduce_scatter: the movement, reversed.
+pub(crate) fn scatter(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+    own_apart(reverse(movement, rank, &[Span::output(rank, 1)]), rank)
+}
+
+/// What is not the rank's own block is in scratch while it is combined.
+pub(crate) fn own_apart(reversed: Vec<Round>, rank: usize) -> Vec<Round> {
     embed(
         reversed,
         |peer| peer,

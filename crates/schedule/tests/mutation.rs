@@ -190,11 +190,24 @@ fn all_spans(rounds: &mut [Round]) -> Vec<&mut Span> {
 /// A value, as the judge sees it: contributions (rank, block), sorted.
 type Bag = Vec<(usize, usize)>;
 
+/// How far a rank of the judge is in its round.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Before,
+    Posted,
+    /// At this local operation.
+    Local(usize),
+    /// Waiting in the meeting that is this local operation, of this level.
+    Meeting(usize, usize),
+}
+
 /// Runs an ensemble on bags, messages buffered, ranks in an order drawn from `seed`. `None` if it gets stuck or reads
-/// what is not there; otherwise every rank's output.
+/// what is not there; otherwise every rank's output. Behind the memories of the ranks are those that nodes share.
 fn judge(ensemble: &Ensemble, mut seed: u64) -> Option<Vec<BTreeMap<usize, Bag>>> {
     let Ensemble { problem, schedules, blocks, .. } = ensemble;
     let p = schedules.len();
+    let topology = &problem.topology;
+    let owner = |rank: usize, space: Space| if space == Space::Shared { p + topology.region_of(1, rank) } else { rank };
     let mut memory: Vec<HashMap<(Space, usize), Bag>> = (0..p)
         .map(|rank| {
             let inputs = 0..problem.extent(Space::Input, rank, *blocks);
@@ -204,9 +217,12 @@ fn judge(ensemble: &Ensemble, mut seed: u64) -> Option<Vec<BTreeMap<usize, Bag>>
                 })
                 .collect()
         })
+        .chain((0..topology.regions(1)).map(|_| HashMap::new()))
         .collect();
+    // How many meetings of each level a rank has come to.
+    let mut come = vec![vec![0usize; topology.depth() + 1]; p];
     let mut wires: HashMap<(usize, usize), VecDeque<Vec<Bag>>> = HashMap::new();
-    let mut at = vec![(0, false); p];
+    let mut at = vec![(0, Phase::Before); p];
     loop {
         let open: Vec<usize> = (0..p).filter(|&rank| at[rank].0 < schedules[rank].rounds.len()).collect();
         if open.is_empty() {
@@ -217,57 +233,76 @@ fn judge(ensemble: &Ensemble, mut seed: u64) -> Option<Vec<BTreeMap<usize, Bag>>
         let mut moved = false;
         for &rank in open[start..].iter().chain(&open[..start]) {
             let round = &schedules[rank].rounds[at[rank].0];
-            if !at[rank].1 {
+            if at[rank].1 == Phase::Before {
                 for send in &round.sends {
-                    let bags: Option<Vec<Bag>> = send
-                        .spans
-                        .iter()
-                        .flat_map(|span| {
-                            (span.first..span.end()).map(|position| memory[rank].get(&(span.space, position)).cloned())
-                        })
-                        .collect();
+                    let cells = send.spans.iter().flat_map(|span| {
+                        (span.first..span.end()).map(|position| (owner(rank, span.space), (span.space, position)))
+                    });
+                    let bags: Option<Vec<Bag>> =
+                        cells.map(|(owner, place)| memory[owner].get(&place).cloned()).collect();
                     wires.entry((rank, send.to)).or_default().push_back(bags?);
                 }
-                at[rank].1 = true;
+                at[rank].1 = Phase::Posted;
                 moved = true;
             }
-            let mut wanted: HashMap<usize, usize> = HashMap::new();
-            round.recvs.iter().for_each(|recv| *wanted.entry(recv.from).or_default() += 1);
-            if wanted.iter().any(|(&from, &count)| wires.get(&(from, rank)).is_none_or(|wire| wire.len() < count)) {
-                continue;
-            }
-            let arrived: Vec<(usize, Vec<Bag>)> = round
-                .recvs
-                .iter()
-                .enumerate()
-                .map(|(index, recv)| (index, wires.get_mut(&(recv.from, rank)).unwrap().pop_front().unwrap()))
-                .collect();
-            for combining in [false, true] {
-                for (index, bags) in &arrived {
-                    let recv = &round.recvs[*index];
-                    if recv.combine.is_some() == combining {
-                        let positions = recv
-                            .spans
-                            .iter()
-                            .flat_map(|span| (span.first..span.end()).map(|position| (span.space, position)));
-                        for (place, bag) in positions.zip(bags) {
-                            put(&mut memory[rank], place, bag.clone(), combining)?;
+            if at[rank].1 == Phase::Posted {
+                let mut wanted: HashMap<usize, usize> = HashMap::new();
+                round.recvs.iter().for_each(|recv| *wanted.entry(recv.from).or_default() += 1);
+                if wanted.iter().any(|(&from, &count)| wires.get(&(from, rank)).is_none_or(|wire| wire.len() < count)) {
+                    continue;
+                }
+                let arrived: Vec<(usize, Vec<Bag>)> = round
+                    .recvs
+                    .iter()
+                    .enumerate()
+                    .map(|(index, recv)| (index, wires.get_mut(&(recv.from, rank)).unwrap().pop_front().unwrap()))
+                    .collect();
+                for combining in [false, true] {
+                    for (index, bags) in &arrived {
+                        let recv = &round.recvs[*index];
+                        if recv.combine.is_some() == combining {
+                            let positions = recv
+                                .spans
+                                .iter()
+                                .flat_map(|span| (span.first..span.end()).map(|position| (span.space, position)));
+                            for (place, bag) in positions.zip(bags) {
+                                put(&mut memory[owner(rank, place.0)], place, bag.clone(), combining)?;
+                            }
                         }
                     }
                 }
+                at[rank].1 = Phase::Local(0);
+                moved = true;
             }
-            for local in &round.locals {
+            while let Phase::Local(next) = at[rank].1
+                && let Some(local) = round.locals.get(next)
+            {
                 let (from, to, combining) = match *local {
                     Local::Copy { from, to } => (from, to, false),
                     Local::Combine { from, into, .. } => (from, into, true),
-                    Local::Meet { .. } => continue,
+                    Local::Meet { level } => {
+                        come[rank][level] += 1;
+                        at[rank].1 = Phase::Meeting(next, level);
+                        moved = true;
+                        continue;
+                    }
                 };
                 for offset in 0..from.count {
-                    let bag = memory[rank].get(&(from.space, from.first + offset)).cloned()?;
-                    put(&mut memory[rank], (to.space, to.first + offset), bag, combining)?;
+                    let bag = memory[owner(rank, from.space)].get(&(from.space, from.first + offset)).cloned()?;
+                    put(&mut memory[owner(rank, to.space)], (to.space, to.first + offset), bag, combining)?;
                 }
+                at[rank].1 = Phase::Local(next + 1);
             }
-            at[rank] = (at[rank].0 + 1, false);
+            if let Phase::Meeting(next, level) = at[rank].1 {
+                let mut members = topology.members(level, topology.region_of(level, rank));
+                if members.any(|member| come[member][level] < come[rank][level]) {
+                    continue;
+                }
+                at[rank].1 = Phase::Local(next + 1);
+                moved = true;
+                continue;
+            }
+            at[rank] = (at[rank].0 + 1, Phase::Before);
             moved = true;
         }
         if !moved {
@@ -282,7 +317,7 @@ fn judge(ensemble: &Ensemble, mut seed: u64) -> Option<Vec<BTreeMap<usize, Bag>>
                 .map(|((_, position), bag)| (position, bag))
                 .collect()
         };
-        memory.into_iter().map(outputs).collect()
+        memory.into_iter().take(p).map(outputs).collect()
     })
 }
 

@@ -138,6 +138,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
                 steps: None,
                 far_steps: None,
                 ports: ports(std::slice::from_ref(&schedule)),
+                bound: Bounds::of(problem, std::slice::from_ref(&schedule), prepared.blocks()),
             };
             writeln!(out)?;
             let whose = format!("rank {rank}");
@@ -186,6 +187,7 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
                 steps: Some(steps),
                 far_steps: Some(picture.far_steps()),
                 ports: ports(&ensemble.schedules),
+                bound: Bounds::of(&ensemble.problem, &ensemble.schedules, ensemble.blocks),
             };
             writeln!(out)?;
             costs.write(&mut out, prepared, sizes, ["busiest rank", "counted", "closed form", "lower bound"])?;
@@ -244,12 +246,13 @@ struct Costs {
     steps: Option<usize>,
     far_steps: Option<usize>,
     ports: usize,
+    bound: Bounds,
 }
 
 impl Costs {
     fn write(&self, out: &mut impl Write, prepared: &Prepared, sizes: Option<Sizes>, header: [&str; 4]) -> Result<()> {
         let (problem, blocks) = (prepared.problem(), prepared.blocks());
-        let bound = Bounds::new(problem, self.ports, blocks);
+        let bound = self.bound;
         let formula = prepared.cost();
         let Counts { sent, received, far_sent, far_received, combines, copies, scratch, .. } = &self.counts;
         let in_bytes = |count: usize| match sizes.filter(|_| problem.counts.is_empty()) {

@@ -4,6 +4,7 @@ pub(crate) mod allgather;
 pub(crate) mod allreduce;
 pub(crate) mod alltoall;
 pub(crate) mod binomial;
+pub(crate) mod node;
 pub(crate) mod reorder;
 pub(crate) mod rooted;
 pub(crate) mod seats;
@@ -25,10 +26,10 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "recursive-multiplying", recursive_multiplying::MULTIPLYING, "factors of p", MOVES, "Ruefenacht et al. 2017", Make::Gather(recursive_multiplying::multiplying), recursive_multiplying::cost, recursive_multiplying::multiplying_variants),
     line(Allgather, "bruck", windows::BRUCK, "any p", MOVES, "Bruck et al. 1997; Jocksch et al. 2021", Make::Gather(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Allgather, "sparbit", sparbit::PARAMETERS, "any p", MOVES, "Loch and Koslovski 2021", Make::Gather(sparbit::sparbit), sparbit::cost, sparbit::variants),
-    line(Allgather, "hierarchical", leaders::HIERARCHICAL, "any shape", MOVES, "Träff 2006", Make::Gather(leaders::hierarchical), leaders::hierarchical_cost, seats::level_variants),
-    line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Gather(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
-    line(Allgather, "multi-lane", leaders::HIERARCHICAL, "any shape", MOVES, "Träff and Hunold 2020", Make::Gather(lanes::multi_lane), lanes::cost, seats::level_variants),
-    line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::Gather(loc_bruck::loc_bruck), loc_bruck::cost, loc_bruck::variants),
+    line(Allgather, "hierarchical", leaders::HIERARCHICAL, "any shape", MOVES, "Träff 2006", Make::Direct(leaders::hierarchical), leaders::hierarchical_cost, seats::level_variants),
+    line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Direct(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
+    line(Allgather, "multi-lane", leaders::HIERARCHICAL, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, seats::level_variants),
+    line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::Direct(loc_bruck::allgather), loc_bruck::cost, loc_bruck::variants),
     line(Allgather, "circulant", windows::CIRCULANT, "any p", MOVES, "Träff 2024", Make::Gather(windows::circulant), windows::circulant_cost, default),
 
     line(Alltoall, "spread-out", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::spread_out), alltoall::direct::spread_out_cost, default),
@@ -43,7 +44,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "recursive-doubling", NONE, "any p", MOVES, "classic, with a fold", Make::Direct(whole::recursive_doubling), whole::recursive_doubling_cost, default),
     line(Allreduce, "ring", NONE, "any p", (Never, Always), "classic", Make::Both(ring::ring), ring::ring_cost, default),
     line(Allreduce, "rabenseifner", NONE, "any p", MOVES, "Rabenseifner 2004", Make::Direct(rabenseifner::rabenseifner), rabenseifner::cost, default),
-    line(Allreduce, "smp", leaders::HIERARCHICAL, "any shape", (Promise::SEQUENTIAL, Always), "classic", Make::Direct(whole::smp), whole::smp_cost, seats::level_variants),
+    line(Allreduce, "smp", whole::SMP, "any shape", (Promise::SEQUENTIAL, Always), "classic", Make::Direct(whole::smp), whole::smp_cost, whole::smp_variants),
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),
     line(Allreduce, "cyclic-shift", cyclic_shift::PARAMETERS, "factors of p, or of the nodes", (Never, COMPLETE), "Jocksch et al. 2021", Make::Direct(cyclic_shift::cyclic_shift), cyclic_shift::cost, cyclic_shift::variants),
     line(Allreduce, "circulant", windows::CIRCULANT, "any p", (Never, Always), "Träff 2024", Make::Both(windows::circulant), windows::circulant_cost, default),
@@ -55,8 +56,8 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "cyclic-shift", windows::BRUCK, "any p", UNORDERED, "Jocksch et al. 2021", Make::Scatter(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(ReduceScatter, "circulant", windows::CIRCULANT, "any p", UNORDERED, "Träff 2024", Make::Scatter(windows::circulant), windows::circulant_cost, default),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
-    line(ReduceScatter, "multi-lane", leaders::HIERARCHICAL, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Scatter(lanes::multi_lane), lanes::cost, seats::level_variants),
-    line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Scatter(loc_bruck::loc_bruck), loc_bruck::reversed_cost, loc_bruck::variants),
+    line(ReduceScatter, "multi-lane", leaders::HIERARCHICAL, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, seats::level_variants),
+    line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(loc_bruck::reduce_scatter), loc_bruck::reversed_cost, loc_bruck::variants),
 
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),
     line(Bcast, "scatter-allgather", rooted::PIECES, "any p", MOVES, "van de Geijn", Make::Spread(rooted::scatter_allgather), rooted::scatter_allgather_cost, rooted::pieces_variants),
@@ -67,7 +68,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Reduce, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", UNORDERED, "Jocksch et al. 2021", Make::Collect(rooted::cyclic_shift), rooted::cyclic_shift_cost, windows::bruck_variants),
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
-    line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Meet(loc_bruck::loc_bruck), loc_bruck::cost, loc_bruck::variants),
+    line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),
 ];
 
 /// No parameters.

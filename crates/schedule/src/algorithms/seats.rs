@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::algorithms::node::either_way;
 use crate::compose::placing;
 use crate::registry::Parameter;
 use crate::schedule::push_span;
@@ -31,9 +32,9 @@ pub(crate) fn placing_seats<'a>(
     placing(move |of, spans| push_output_of(topology, seats_of(of), spans))
 }
 
-/// The level parameter's legal values, for the sweep.
+/// The level parameter's legal values, either way, for the sweep.
 pub(crate) fn level_variants(problem: &crate::Problem) -> Vec<String> {
     let mut variants = vec![String::new()];
     variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
-    variants
+    either_way(variants)
 }

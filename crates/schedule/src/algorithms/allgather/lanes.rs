@@ -8,49 +8,71 @@
 //! Regions of different sizes: lane m is served by local rank m mod q, so a small region's ranks serve several lanes and
 //! contribute nothing to those they have no rank of their own for.
 //!
-//! ceil(log2 R) far steps, ceil(log2 q) near ones · a rank sends R-1 blocks far, R(q-1) near · any shape
+//! ceil(log2 R) far steps, ceil(log2 q) near ones · a rank sends R-1 blocks far, R(q-1) near · any shape · shared: far
+//! steps only, one meeting
 
 use std::ops::Range;
 
+use super::leaders::{Groups, across, across_cost};
 use super::windows::{growing, windows};
-use crate::compose::{abreast, embed, placing};
+use crate::algorithms::allreduce::whole::home;
+use crate::algorithms::node::{Movement, Region, Step, shared, uses_memory};
+use crate::compose::{embed, placing};
 use crate::math::ceil_log;
-use crate::registry::{Cost, Make1, Parameters};
+use crate::registry::{Cost, Parameters, Recipe};
 use crate::schedule::push_span;
 use crate::{Problem, Result, Round, Span, Topology};
 
-pub(crate) fn multi_lane(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
-    let level = parameters.level(problem)?;
-    let topology = problem.topology.clone();
-    Ok(Box::new(move |rank| rounds(&topology, level, rank)))
+pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(movement(problem, parameters)?.allgather(problem))
 }
 
-fn rounds(topology: &Topology, level: usize, rank: usize) -> Vec<Round> {
-    let (regions, lanes) = (topology.regions(level), topology.region_sizes(level).1);
-    let seat = topology.seat_of(rank);
-    let region = topology.region_of_seat(level, seat);
-    let home = topology.region(level, region);
-    let me = seat - home.start;
+pub(crate) fn reduce_scatter(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(movement(problem, parameters)?.reduce_scatter(problem))
+}
 
-    let across = |lane: usize| {
-        let server = |region: usize| {
-            let seats = topology.region(level, region);
-            topology.rank_at(seats.start + lane % seats.len())
-        };
-        let place =
-            placing(|regions: Range<usize>, spans| push_lanes(topology, level, regions, lane..lane + 1, 1, spans));
-        embed(doubling(regions, region), server, place)
-    };
-    let mut rounds = abreast((me..lanes).step_by(home.len()).map(across));
-    rounds.resize(ceil_log(2, regions), Round::default());
+fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
+    let level = parameters.level(problem)?;
+    let lanes = Lanes::new(&problem.topology, level);
+    Ok(match shared(parameters)? {
+        false => Movement::Messages(Box::new(move |rank| lanes.rounds(rank))),
+        true => Movement::Shared(Box::new(move |rank| lanes.steps(rank))),
+    })
+}
 
-    let place = placing(|members: Range<usize>, spans| {
-        for member in members {
-            push_lanes(topology, level, 0..regions, member..lanes, home.len(), spans);
-        }
-    });
-    rounds.extend(embed(doubling(home.len(), me), |member| topology.rank_at(home.start + member), place));
-    rounds
+/// Every rank leads a group of its own.
+struct Lanes(Groups);
+
+impl Lanes {
+    fn new(topology: &Topology, level: usize) -> Lanes {
+        Lanes(Groups::new(topology, level, topology.region_sizes(level).1))
+    }
+
+    fn rounds(&self, rank: usize) -> Vec<Round> {
+        let (_, home, me) = home(&self.0.topology, self.0.level, rank);
+        let mut rounds = across(&self.0, rank);
+        rounds.resize(ceil_log(2, self.0.topology.regions(self.0.level)), Round::default());
+        let place = placing(|members: Range<usize>, spans| {
+            members.for_each(|member| self.push_brought(member, home.len(), spans));
+        });
+        rounds.extend(embed(doubling(home.len(), me), |member| self.0.topology.rank_at(home.start + member), place));
+        rounds
+    }
+
+    fn steps(&self, rank: usize) -> (Region, Vec<Step>) {
+        let region = Region::new(&self.0.topology, self.0.level, rank);
+        let mut steps: Vec<Step> = across(&self.0, rank).into_iter().map(Step::Talk).collect();
+        let mut mine = Vec::new();
+        self.push_brought(region.me, region.size, &mut mine);
+        steps.push(Step::Share { all: vec![Span::output(0, self.0.topology.ranks())], mine });
+        (region, steps)
+    }
+
+    /// The blocks that the lanes of a member bring to a region of so many.
+    fn push_brought(&self, member: usize, members: usize, spans: &mut Vec<Span>) {
+        let Groups { topology, level, leaders: lanes, .. } = &self.0;
+        push_lanes(topology, *level, 0..topology.regions(*level), member..*lanes, members, spans);
+    }
 }
 
 /// The blocks that some regions have in every `step`-th of some lanes.
@@ -70,7 +92,8 @@ fn push_lanes(
     }
 }
 
-fn doubling(p: usize, me: usize) -> Vec<Round> {
+/// Bruck with one port.
+pub(crate) fn doubling(p: usize, me: usize) -> Vec<Round> {
     windows(p, me, &growing(p, std::iter::repeat_n(1, ceil_log(2, p))))
 }
 
@@ -79,6 +102,9 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let regions = problem.topology.regions(level);
     let (smallest, largest) = problem.topology.region_sizes(level);
     let (far, near) = (ceil_log(2, regions), ceil_log(2, largest));
+    if uses_memory(parameters) {
+        return across_cost(problem, level, largest);
+    }
     if smallest == largest {
         return Cost::exact(far + near, far + near, regions - 1 + regions * (largest - 1));
     }

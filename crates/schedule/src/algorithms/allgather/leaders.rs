@@ -8,29 +8,36 @@
 //! Gathering and passing on use one binomial tree; on the way down a rank is not sent what it sent up, so each block
 //! reaches each rank once.
 //!
-//! 2 ceil(log2 q) near steps, ceil(log2 G) steps among G leaders · any shape · most ranks idle while leaders talk
+//! With `local=shared` nobody but the leaders sends: ranks copy in, each leader exchanges its group's blocks with the
+//! leaders of the same place in other regions, all copy out. Leaders of one region need not talk. With as many leaders as
+//! ranks this is the multi-lane allgather.
+//!
+//! 2 ceil(log2 q) near steps, ceil(log2 G) steps among G leaders · any shape · most ranks idle while leaders talk ·
+//! shared: ceil(log2 R) steps, two meetings
 
 use std::ops::Range;
 
-use super::windows::{growing, windows};
+use super::lanes::doubling;
 use crate::algorithms::binomial::{self, Edge};
-use crate::algorithms::seats::{LEVEL, output_of, placing_seats};
-use crate::compose::embed;
+use crate::algorithms::node::{LOCAL, Movement, Region, either_way, gather_shared, shared, uses_memory};
+use crate::algorithms::seats::{LEVEL, output_of, placing_seats, push_output_of};
+use crate::compose::{abreast, embed, placing};
 use crate::math::{ceil_log, part, part_of};
-use crate::registry::{Cost, Make1, Parameter, Parameters};
+use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe};
 use crate::{Problem, Result, Round, Topology};
 
-pub(crate) const HIERARCHICAL: &[Parameter] = &[LEVEL];
+pub(crate) const HIERARCHICAL: &[Parameter] = &[LEVEL, LOCAL];
 pub(crate) const MULTI_LEADER: &[Parameter] = &[
     Parameter { name: "leaders", values: "1..=ranks of the largest region: leaders in each region", default: "2" },
     LEVEL,
+    LOCAL,
 ];
 
 /// The machine cut into groups, each a run of seats whose first seat is the leader's.
 pub(crate) struct Groups {
     pub(crate) topology: Topology,
-    level: usize,
-    leaders: usize,
+    pub(crate) level: usize,
+    pub(crate) leaders: usize,
     /// The number of the first group of each region; empty where every region has all its leaders.
     first: Vec<usize>,
 }
@@ -72,13 +79,18 @@ impl Groups {
         if group >= self.count() {
             return self.topology.ranks();
         }
-        let region = if self.first.is_empty() {
+        let region = self.region_of(group);
+        let seats = self.topology.region(self.level, region);
+        seats.start + part(seats.len(), self.leaders.min(seats.len()), group - self.first_of(region)).0
+    }
+
+    /// The region of which a group is part.
+    pub(crate) fn region_of(&self, group: usize) -> usize {
+        if self.first.is_empty() {
             group / self.leaders
         } else {
             self.first.partition_point(|&first| first <= group) - 1
-        };
-        let seats = self.topology.region(self.level, region);
-        seats.start + part(seats.len(), self.leaders.min(seats.len()), group - self.first_of(region)).0
+        }
     }
 
     pub(crate) fn leader(&self, group: usize) -> usize {
@@ -90,13 +102,22 @@ impl Groups {
     }
 }
 
-pub(crate) fn hierarchical(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
-    Ok(movement(Groups::new(&problem.topology, parameters.level(problem)?, 1)))
+pub(crate) fn hierarchical(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    allgather(problem, parameters, Groups::new(&problem.topology, parameters.level(problem)?, 1))
 }
 
-pub(crate) fn multi_leader(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+pub(crate) fn multi_leader(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let level = parameters.level(problem)?;
-    Ok(movement(Groups::new(&problem.topology, level, leaders(problem, parameters, level)?)))
+    let leaders = leaders(problem, parameters, level)?;
+    allgather(problem, parameters, Groups::new(&problem.topology, level, leaders))
+}
+
+fn allgather(problem: &Problem, parameters: &Parameters, groups: Groups) -> Result<Recipe> {
+    let p = problem.ranks();
+    if shared(parameters)? {
+        return Ok(Recipe { blocks: p, make: Box::new(move |rank| through_memory(&groups, p, rank)) });
+    }
+    Ok(Movement::Messages(movement(groups)).allgather(problem))
 }
 
 /// How many leaders a region has: two unless said otherwise.
@@ -125,7 +146,7 @@ fn movement(groups: Groups) -> Make1 {
             if me == child { round.recv(member(parent), blocks, None) } else { round.send(member(child), blocks) }
         };
         let count = groups.count();
-        let mut among = windows(count, group, &growing(count, std::iter::repeat_n(1, ceil_log(2, count))));
+        let mut among = doubling(count, group);
         if me > 0 {
             among.fill(Round::default());
         }
@@ -137,6 +158,46 @@ fn movement(groups: Groups) -> Make1 {
         rounds.retain(|round| !round.is_empty());
         rounds
     })
+}
+
+/// Copy-in, the lanes of the leaders, copy-out.
+fn through_memory(groups: &Groups, p: usize, rank: usize) -> Vec<Round> {
+    let topology = &groups.topology;
+    let region = Region::new(topology, groups.level, rank);
+    let mut rounds = Vec::new();
+    // Where every rank is a leader and sends its own block, nobody need wait for another's.
+    let gathers = groups.leaders < region.size;
+    if gathers {
+        region.meet(&mut rounds);
+    }
+    rounds.extend(across(groups, rank));
+    if topology.regions(groups.level) > 1 || !gathers {
+        region.meet(&mut rounds);
+    }
+    gather_shared(&region, rounds, p, rank)
+}
+
+/// The allgathers of the lanes that a leader serves; a lane is the groups of one place in all regions. Where a region has
+/// fewer groups than others, its leaders serve several lanes and contribute nothing to those they have no group for.
+pub(crate) fn across(groups: &Groups, rank: usize) -> Vec<Round> {
+    let Groups { topology, level, leaders, .. } = groups;
+    let region = topology.region_of(*level, rank);
+    let group = groups.of_seat(topology.seat_of(rank));
+    if groups.leader(group) != rank {
+        return Vec::new();
+    }
+    let regions = topology.regions(*level);
+    let count = |region: usize| topology.region(*level, region).len().min(*leaders);
+    let lane = |lane: usize| {
+        let server = |region: usize| groups.leader(groups.first_of(region) + lane % count(region));
+        let place = placing(|regions: Range<usize>, spans| {
+            for region in regions.filter(|&region| lane < count(region)) {
+                push_output_of(topology, groups.seats(groups.first_of(region) + lane), spans);
+            }
+        });
+        embed(doubling(regions, region), server, place)
+    };
+    abreast((group - groups.first_of(region)..*leaders).step_by(count(region)).map(lane))
 }
 
 /// One round for each bit of the group's binomial tree, nearest first.
@@ -153,12 +214,24 @@ fn tree_rounds(size: usize, me: usize, talk: impl Fn(&mut Round, Edge)) -> Vec<R
 
 /// By the largest group; exact where all groups are of one size and that is a power of two.
 pub(crate) fn hierarchical_cost(problem: &Problem, parameters: &Parameters) -> Cost {
-    cost(problem, parameters.level(problem).unwrap_or(1), 1)
+    let level = parameters.level(problem).unwrap_or(1);
+    if uses_memory(parameters) { across_cost(problem, level, 1) } else { cost(problem, level, 1) }
 }
 
 pub(crate) fn multi_leader_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
-    cost(problem, level, leaders(problem, parameters, level).unwrap_or(1))
+    let leaders = leaders(problem, parameters, level).unwrap_or(1);
+    if uses_memory(parameters) { across_cost(problem, level, leaders) } else { cost(problem, level, leaders) }
+}
+
+/// What a leader sends along its lanes; exact where all regions are of one size.
+pub(crate) fn across_cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
+    let regions = problem.topology.regions(level);
+    let (smallest, largest) = problem.topology.region_sizes(level);
+    let served = leaders.div_ceil(leaders.min(smallest));
+    let far = ceil_log(2, regions);
+    let cost = Cost::exact(far, far * served, (regions - 1) * served * largest.div_ceil(leaders));
+    if smallest == largest { cost } else { cost.roughly() }
 }
 
 fn cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
@@ -177,12 +250,18 @@ fn cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
     }
 }
 
-/// Every number of leaders, at every level.
+/// Every number of leaders, at every level; in the memory of one region it hardly matters how many there are.
 pub(crate) fn multi_leader_variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
+    let mut variants = vec![String::new(), "local=shared".into()];
     for level in 1..=problem.topology.depth() {
-        let largest = problem.topology.region_sizes(level).1;
-        variants.extend((1..=largest).map(|leaders| format!("leaders={leaders}:level={level}")));
+        let (largest, regions) = (problem.topology.region_sizes(level).1, problem.topology.regions(level));
+        for leaders in 1..=largest {
+            let setting = format!("leaders={leaders}:level={level}");
+            match regions > 1 || leaders == 1 || leaders == largest {
+                true => variants.extend(either_way(vec![setting])),
+                false => variants.push(setting),
+            }
+        }
     }
     variants
 }

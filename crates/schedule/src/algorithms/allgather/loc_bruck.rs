@@ -11,15 +11,17 @@
 //! ```
 //!
 //! ceil(log_q R) far rounds (full fan: ceil(log_{q+1} R), the lower bound), one far message a rank each · any shape:
-//! with uneven regions, the smallest one's size is the fan · reversed: a reduce_scatter no paper has written down
+//! with uneven regions, the smallest one's size is the fan · reversed: a reduce_scatter no paper has written down · with
+//! `local=shared` a region shares by one meeting, and only far messages are left
 
 use std::ops::Range;
 
 use super::windows::{growing, windows};
-use crate::algorithms::seats::push_output_of;
+use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared, uses_memory};
+use crate::algorithms::seats::{output_of, push_output_of};
 use crate::compose::{embed, placing};
 use crate::math::ceil_log;
-use crate::registry::{Cost, Make1, Parameter, Parameters};
+use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Problem, Result, Round, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -29,6 +31,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         default: "paper",
     },
     Parameter { name: "levels", values: "a list of levels to be aware of, outermost first", default: "all" },
+    LOCAL,
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -71,14 +74,29 @@ impl Growth {
     }
 }
 
-pub(crate) fn loc_bruck(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(movement(problem, parameters)?.allgather(problem))
+}
+
+pub(crate) fn reduce_scatter(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(movement(problem, parameters)?.reduce_scatter(problem))
+}
+
+pub(crate) fn barrier(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(movement(problem, parameters)?.barrier())
+}
+
+fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
     let plan = Plan { topology: problem.topology.clone(), fan: fan(parameters)?, levels: levels(problem, parameters)? };
-    Ok(Box::new(move |rank| {
-        let seats = 0..plan.topology.ranks();
+    let seats = 0..plan.topology.ranks();
+    if shared(parameters)? {
+        return Ok(Movement::Shared(Box::new(move |rank| plan.share_through_memory(rank))));
+    }
+    Ok(Movement::Messages(Box::new(move |rank| {
         plan.share(&plan.levels, &seats, plan.topology.seat_of(rank), &|seats, spans| {
             push_output_of(&plan.topology, seats, spans)
         })
-    }))
+    })))
 }
 
 fn fan(parameters: &Parameters) -> Result<Fan> {
@@ -115,56 +133,47 @@ impl Plan {
     /// The rounds in which the ranks on `seats` share their pieces, aware of `levels`, as `seat` sees them.
     fn share(&self, levels: &[usize], seats: &Range<usize>, seat: usize, pieces: Pieces<'_>) -> Vec<Round> {
         let Some((&level, inner)) = levels.split_first() else { return self.share_flat(seats, seat, pieces) };
-        let first = self.topology.region_of_seat(level, seats.start);
-        let regions = self.topology.region_of_seat(level, seats.end - 1) + 1 - first;
-        let region = |index: usize| self.topology.region(level, first + index);
-        let q = match seats.len() == self.topology.ranks() {
-            true => self.topology.region_sizes(level).0,
-            false => (0..regions).map(|index| region(index).len()).min().unwrap_or(1),
-        };
-        let g = self.topology.region_of_seat(level, seat) - first;
-        let home = region(g);
-        let l = seat - home.start;
-        // The window of `count` regions from region `start` on, around the end.
-        let window = |start: usize, count: usize| {
-            let start = start % regions;
-            let end = start + count;
-            let seats_of =
-                |from: usize, to: usize| if from < to { region(from).start..region(to - 1).end } else { 0..0 };
-            [seats_of(start, end.min(regions)), seats_of(0, end.max(regions) - regions)]
-        };
-        let push_window = |start: usize, count: usize, spans: &mut Vec<Span>| {
-            window(start, count).into_iter().filter(|seats| !seats.is_empty()).for_each(|seats| pieces(seats, spans));
-        };
-
-        let growth = Growth::new(self.fan, q, regions);
-        let widths = growth.widths(regions);
-        let mut rounds = self.share(inner, &home, seat, pieces);
-        for pair in widths.windows(2) {
-            let (c, wider) = (pair[0], pair[1]);
-            // What local rank l fetches: distance and size, in regions.
-            let fetched = |l: usize| {
-                let distance = growth.multiple(l).filter(|_| l < q)? * c;
-                (distance < wider).then(|| (distance, c.min(wider - distance)))
+        let among = self.among(level, seats, seat);
+        let mut rounds = self.share(inner, &among.home, seat, pieces);
+        for (c, wider) in among.widths() {
+            rounds.push(among.far(c, wider, pieces));
+            let fetched = |seats: Range<usize>, spans: &mut Vec<Span>| {
+                seats.for_each(|seat| among.push_fetched(seat - among.home.start, (c, wider), pieces, spans));
             };
-            let mut far = Round::default();
-            if let Some((distance, count)) = fetched(l) {
-                let peer = |index: usize| self.topology.rank_at(region(index % regions).start + l);
-                let (mut sent, mut received) = (Vec::new(), Vec::new());
-                push_window(g, count, &mut sent);
-                push_window(g + distance, count, &mut received);
-                far.send(peer(g + regions - distance), sent);
-                far.recv(peer(g + distance), received, None);
-            }
-            rounds.push(far);
-            let fetched_pieces = |seats: Range<usize>, spans: &mut Vec<Span>| {
-                for (distance, count) in seats.filter_map(|seat| fetched(seat - home.start)) {
-                    push_window(g + distance, count, spans);
-                }
-            };
-            rounds.extend(self.share(inner, &home, seat, &fetched_pieces));
+            rounds.extend(self.share(inner, &among.home, seat, &fetched));
         }
         rounds
+    }
+
+    /// The same for everybody, with the outermost regions sharing through their memory: levels inside do not matter.
+    fn share_through_memory(&self, rank: usize) -> (Region, Vec<Step>) {
+        let level = self.levels.first().copied().unwrap_or(1);
+        let pieces: Pieces<'_> = &|seats, spans| push_output_of(&self.topology, seats, spans);
+        let among = self.among(level, &(0..self.topology.ranks()), self.topology.seat_of(rank));
+        let home = output_of(&self.topology, std::slice::from_ref(&among.home));
+        let mut steps = vec![Step::Share { all: home, mine: vec![Span::output(rank, 1)] }];
+        for (c, wider) in among.widths() {
+            let (mut all, mut mine) = (Vec::new(), Vec::new());
+            among.push_window(among.g + c, wider - c, pieces, &mut all);
+            among.push_fetched(among.l, (c, wider), pieces, &mut mine);
+            steps.extend([Step::Talk(among.far(c, wider, pieces)), Step::Share { all, mine }]);
+        }
+        (Region::new(&self.topology, level, rank), steps)
+    }
+
+    /// The regions of a level that lie on `seats`, as `seat` sees them.
+    fn among(&self, level: usize, seats: &Range<usize>, seat: usize) -> Among<'_> {
+        let topology = &self.topology;
+        let first = topology.region_of_seat(level, seats.start);
+        let regions = topology.region_of_seat(level, seats.end - 1) + 1 - first;
+        let q = match seats.len() == topology.ranks() {
+            true => topology.region_sizes(level).0,
+            false => (0..regions).map(|index| topology.region(level, first + index).len()).min().unwrap_or(1),
+        };
+        let g = topology.region_of_seat(level, seat) - first;
+        let home = topology.region(level, first + g);
+        let l = seat - home.start;
+        Among { topology, level, first, regions, q, growth: Growth::new(self.fan, q, regions), g, home, l }
     }
 
     /// Plain Bruck.
@@ -176,10 +185,73 @@ impl Plan {
     }
 }
 
+/// Regions that trade windows, as local rank `l` of region `g` sees them.
+struct Among<'a> {
+    topology: &'a Topology,
+    level: usize,
+    first: usize,
+    regions: usize,
+    q: usize,
+    growth: Growth,
+    g: usize,
+    home: Range<usize>,
+    l: usize,
+}
+
+impl Among<'_> {
+    /// How many regions a window has before and after each far round.
+    fn widths(&self) -> Vec<(usize, usize)> {
+        self.growth.widths(self.regions).windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    fn region(&self, index: usize) -> Range<usize> {
+        self.topology.region(self.level, self.first + index)
+    }
+
+    /// Appends the window of `count` regions from region `start` on, around the end.
+    fn push_window(&self, start: usize, count: usize, pieces: Pieces<'_>, spans: &mut Vec<Span>) {
+        let start = start % self.regions;
+        let end = start + count;
+        for (from, to) in [(start, end.min(self.regions)), (0, end.max(self.regions) - self.regions)] {
+            if from < to {
+                pieces(self.region(from).start..self.region(to - 1).end, spans);
+            }
+        }
+    }
+
+    /// What local rank `l` fetches as the window grows: distance and size, in regions.
+    fn fetched(&self, l: usize, (c, wider): (usize, usize)) -> Option<(usize, usize)> {
+        let distance = self.growth.multiple(l).filter(|_| l < self.q)? * c;
+        (distance < wider).then(|| (distance, c.min(wider - distance)))
+    }
+
+    fn push_fetched(&self, l: usize, growing: (usize, usize), pieces: Pieces<'_>, spans: &mut Vec<Span>) {
+        if let Some((distance, count)) = self.fetched(l, growing) {
+            self.push_window(self.g + distance, count, pieces, spans);
+        }
+    }
+
+    fn far(&self, c: usize, wider: usize, pieces: Pieces<'_>) -> Round {
+        let mut far = Round::default();
+        if let Some((distance, count)) = self.fetched(self.l, (c, wider)) {
+            let peer = |index: usize| self.topology.rank_at(self.region(index % self.regions).start + self.l);
+            let (mut sent, mut received) = (Vec::new(), Vec::new());
+            self.push_window(self.g, count, pieces, &mut sent);
+            self.push_window(self.g + distance, count, pieces, &mut received);
+            far.send(peer(self.g + self.regions - distance), sent);
+            far.recv(peer(self.g + distance), received, None);
+        }
+        far
+    }
+}
+
 /// Exact with one level of R = q^k even regions and the paper's fan: p-1 blocks near, q(R-1)/(q-1) far.
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let topology = &problem.topology;
     let (Ok(levels), Ok(fan)) = (levels(problem, parameters), fan(parameters)) else { return Cost::NOTHING };
+    if uses_memory(parameters) {
+        return far_cost(topology, levels.first().copied().unwrap_or(1), fan);
+    }
     let sizes: Vec<(usize, usize)> = levels.iter().map(|&level| topology.region_sizes(level)).collect();
     let bound = share_cost(fan, &sizes, topology.ranks(), 1, topology.ranks());
     let regular = match sizes[..] {
@@ -193,8 +265,25 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     if regular { bound } else { bound.roughly() }
 }
 
+/// Far rounds only, the nearest window being the largest; exact where all regions are of one size.
+fn far_cost(topology: &Topology, level: usize, fan: Fan) -> Cost {
+    let (q, largest) = topology.region_sizes(level);
+    let regions = topology.regions(level);
+    let widths = Growth::new(fan, q, regions).widths(regions);
+    let sent = widths.windows(2).map(|pair| pair[0].min(pair[1] - pair[0]) * largest).sum();
+    let cost = Cost::exact(widths.len() - 1, widths.len() - 1, sent);
+    if q == largest { cost } else { cost.roughly() }
+}
+
+pub(crate) fn barrier_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    Cost { blocks: 0, ..cost(problem, parameters) }
+}
+
 /// Reversed, everybody sends what he received: every block but his own, once.
 pub(crate) fn reversed_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    if uses_memory(parameters) {
+        return cost(problem, parameters);
+    }
     Cost { blocks: problem.ranks() - 1, ..cost(problem, parameters) }.roughly()
 }
 
@@ -227,5 +316,5 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
             variants.extend((1..=problem.topology.depth()).map(|level| format!("fan={fan}:levels={level}")));
         }
     }
-    variants
+    either_way(variants)
 }

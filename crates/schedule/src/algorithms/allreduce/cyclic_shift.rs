@@ -16,6 +16,9 @@
 //!              step 4 line 3
 //! ```
 //!
+//! Where one rank a node acts, the node's operands come to it and the result from it by messages or through shared memory:
+//! the three phases of the paper.
+//!
 //! any p (or any number of nodes, with one rank a node acting) · commutative operations only: windows wrap around ·
 //! identical on every rank only where every fraction is reduced completely in one place
 
@@ -24,6 +27,7 @@ use std::ops::Range;
 
 use super::whole::home;
 use crate::algorithms::allgather::windows::{growing, windows};
+use crate::algorithms::node::{LOCAL, Region, either_way, shared, uses_memory};
 use crate::algorithms::rooted::binomial_bcast;
 use crate::compose::{embed, reverse};
 use crate::math::{ceil_log, product_reaches};
@@ -31,11 +35,14 @@ use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
 use crate::{Combine, Problem, Result, Round, Space, Span, Topology};
 
-pub(crate) const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "phases",
-    values: "factors with ports, as in 16(-3,-3)10(9)16(3,3): negative, steps of reduce_scatter",
-    default: "p(1,...,1)",
-}];
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "phases",
+        values: "factors with ports, as in 16(-3,-3)10(9)16(3,3): negative, steps of reduce_scatter",
+        default: "p(1,...,1); with local=shared, as many as there are nodes",
+    },
+    LOCAL,
+];
 
 /// A factor with its steps: reduce_scatter with these ports, what is nested, allgather with those ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,9 +184,11 @@ pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result
     let family = family(problem, parameters)?;
     let blocks = family.blocks();
     let all = family.nodes() == topology.ranks();
-    let make = move |rank| match all {
-        true => among(&family, Place::Input, rank, &|node| node),
-        false => among_leaders(&family, &topology, rank),
+    let shared = shared(parameters)?;
+    let make = move |rank| match (all, shared) {
+        (true, _) => among(&family, (Place::Input, Place::Output), rank, &|node| node),
+        (false, false) => among_leaders(&family, &topology, rank),
+        (false, true) => through_memory(&family, &topology, rank),
     };
     Ok(Recipe { blocks, make: Box::new(make) })
 }
@@ -198,9 +207,31 @@ fn among_leaders(family: &Family, topology: &Topology, rank: usize) -> Vec<Round
     };
     let mut rounds = embed(reverse(bcast.clone(), rank, &keep), |rank| rank, to_scratch);
     if me == 0 {
-        rounds.extend(among(family, Place::Line(0), node, &|node| topology.rank_at(topology.region(1, node).start)));
+        rounds.extend(among(family, (Place::Line(0), Place::Output), node, &|node| {
+            topology.rank_at(topology.region(1, node).start)
+        }));
     }
     rounds.extend(bcast);
+    rounds
+}
+
+/// The same through shared memory: all reduce, slice by slice, onto the first line; one rank a node takes it to the second;
+/// all copy that out.
+fn through_memory(family: &Family, topology: &Topology, rank: usize) -> Vec<Round> {
+    let (node, _, me) = home(topology, 1, rank);
+    let region = Region::new(topology, 1, rank);
+    let master = |node: usize| topology.rank_at(topology.region(1, node).start);
+    if region.size == 1 {
+        return among(family, (Place::Input, Place::Output), node, &master);
+    }
+    let blocks = family.blocks();
+    let mut rounds = region.reduce(blocks);
+    let result = usize::from(family.nodes() > 1);
+    if me == 0 && family.nodes() > 1 {
+        rounds.extend(among(family, (Place::Shared(0), Place::Shared(result)), node, &master));
+    }
+    region.copy_out(&mut rounds, region.whole_line(result, blocks));
+    rounds.retain(|round| !round.is_empty());
     rounds
 }
 
@@ -211,6 +242,8 @@ enum Place {
     Output,
     /// A line of scratch.
     Line(usize),
+    /// A line of the node's shared memory.
+    Shared(usize),
 }
 
 /// A rank on its way through the phases.
@@ -222,10 +255,10 @@ struct Walker<'a> {
     rounds: Vec<Round>,
 }
 
-fn among(family: &Family, from: Place, node: usize, rank_of: &dyn Fn(usize) -> usize) -> Vec<Round> {
+fn among(family: &Family, (from, to): (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize) -> Vec<Round> {
     let mut walker = Walker { blocks: family.blocks(), node, rank_of, next_line: 1, rounds: vec![Round::default()] };
     let whole = std::iter::once(0..family.blocks()).collect();
-    walker.walk(&family.outer, &family.inner, &whole, from, Place::Output);
+    walker.walk(&family.outer, &family.inner, &whole, from, to);
     walker.rounds.retain(|round| !round.is_empty());
     walker.rounds
 }
@@ -367,6 +400,7 @@ impl Walker<'_> {
                     Place::Input => Span::input(part.start, part.len()),
                     Place::Output => Span::output(part.start, part.len()),
                     Place::Line(line) => Span::scratch(line * self.blocks + part.start, part.len()),
+                    Place::Shared(line) => Span::new(Space::Shared, line * self.blocks + part.start, part.len()),
                 },
             );
         }
@@ -382,8 +416,9 @@ impl Walker<'_> {
 fn family(problem: &Problem, parameters: &Parameters) -> Result<Family> {
     let (p, nodes) = (problem.ranks(), problem.topology.regions(1));
     let Some(text) = parameters.get("phases") else {
-        let up = vec![1; ceil_log(2, p)];
-        let inner = if p == 1 { vec![] } else { vec![Phase { factor: p, stride: 1, down: vec![], up }] };
+        let factor = if uses_memory(parameters) { nodes } else { p };
+        let up = vec![1; ceil_log(2, factor)];
+        let inner = if factor == 1 { vec![] } else { vec![Phase { factor, stride: 1, down: vec![], up }] };
         return Ok(Family { outer: vec![], inner });
     };
     let legal = || {
@@ -399,6 +434,10 @@ fn family(problem: &Problem, parameters: &Parameters) -> Result<Family> {
     if family.nodes() != p && family.nodes() != nodes {
         let fact = format!("has factors that multiply to {}", family.nodes());
         return Err(wrong(fact));
+    }
+    if uses_memory(parameters) && family.nodes() != nodes {
+        let fact = format!("has nothing to do where all {p} ranks act");
+        return Err(parameters.wrong("local", fact, format!("messages, or phases for {nodes} nodes")));
     }
     Ok(family)
 }
@@ -486,7 +525,7 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     for phase in &family.inner {
         cost = cost.then(of_phase(phase, vector));
     }
-    if family.nodes() == problem.ranks() {
+    if family.nodes() == problem.ranks() || uses_memory(parameters) {
         return cost;
     }
     let near = ceil_log(2, problem.topology.region_sizes(1).1);
@@ -506,7 +545,7 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let ports = |factor: usize, radix: usize| vec![radix - 1; ceil_log(radix, factor)];
     let mut variants = vec![String::new()];
     if p == 1 {
-        return variants;
+        return either_way(variants);
     }
     for radix in (2..=p).filter(|&radix| radix < 6 || radix == p) {
         let up = ports(p, radix);
@@ -533,9 +572,11 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let nodes = problem.topology.regions(1);
     if nodes > 1 && nodes < p {
         let up = list(&ports(nodes, 2), "");
-        variants.push(format!("{nodes}({up})"));
-        variants.push(format!("{nodes}({}){nodes}({up})", list(&ports(nodes, 2), "-")));
+        let on_nodes = [format!("{nodes}({up})"), format!("{nodes}({}){nodes}({up})", list(&ports(nodes, 2), "-"))];
+        variants.extend(either_way(on_nodes.to_vec()));
+        variants.push(format!("{nodes}(-1,{up}):local=shared"));
     }
+    variants.push("local=shared".into());
     variants
 }
 

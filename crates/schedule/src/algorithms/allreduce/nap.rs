@@ -18,20 +18,25 @@
 //! Sizes of subgroups differ by one at most, larger ones first. A node at the end of a larger subgroup has no counterpart
 //! in a smaller one and is served by one of its spare ranks. Ranks with nothing to give contribute nothing.
 //!
+//! With `local=shared` what is fetched lands in shared memory, the node meets, and every rank reduces it in the order of the
+//! subgroups: no near messages, no pairs, one meeting a far round.
+//!
 //! ceil(log_ppn n) far rounds (full fan: ceil(log_{ppn+1} n), the lower bound), one message each · any shape; the smallest
 //! node's size is the fan · ppn = 1 has only the full fan · ordered with sequential placement, identical always
 
 use std::ops::Range;
 
 use super::whole::{Group, Running, home};
+use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
 use crate::algorithms::seats::LEVEL;
 use crate::math::{ceil_log, part, part_of};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
-use crate::{Combine, Problem, Result, Round, Topology};
+use crate::{Combine, Problem, Result, Round, Space, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "fan", values: "paper: one local rank of each node is idle; full: none is", default: "paper" },
     LEVEL,
+    LOCAL,
 ];
 
 /// A group of nodes that becomes complete in one far round, as one of its nodes sees it.
@@ -101,7 +106,39 @@ pub(crate) fn nap(problem: &Problem, parameters: &Parameters) -> Result<Recipe> 
     let full = parameters.word("fan", &["paper", "full"])? == "full";
     let topology = problem.topology.clone();
     let fan = Fan::new(full, topology.region_sizes(level).0);
+    let rounds = if shared(parameters)? { through_memory } else { rounds };
     Ok(Recipe { blocks: 1, make: Box::new(move |rank| rounds(&topology, level, fan, rank)) })
+}
+
+fn through_memory(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round> {
+    let (node, _, l) = home(topology, level, rank);
+    let region = Region::new(topology, level, rank);
+    let unions = unions(fan, topology.regions(level), node);
+    // Reductions alternate between output and scratch, so that the last one ends in the output.
+    let into = |left: usize| if left.is_multiple_of(2) { Space::Output } else { Space::Scratch };
+    let mut running = Running::new();
+    if region.size > 1 {
+        last(&mut running.rounds).copy(running.value, region.slot(0, l));
+        region.meet(&mut running.rounds);
+        running.fold((0..region.size).map(|member| region.slot(0, member)), into(unions.len()));
+    }
+    let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
+    for (left, union) in unions.iter().enumerate().rev() {
+        // Slots of their own for every turn: a slow rank may still read those of the last.
+        let turn = unions.len() - left;
+        let (mut round, fetched) = union.far_round(fan, node, l, &far_rank, &running);
+        if let Some((o, from)) = fetched {
+            round.recv(from, vec![region.slot(turn, o)], None);
+        }
+        running.rounds.push(round);
+        region.meet(&mut running.rounds);
+        let (m, own) = (union.locate(node).0, running.value);
+        let values = (0..union.subgroups).map(|o| if o == m { own } else { region.slot(turn, o) });
+        running.fold(values, into(left));
+    }
+    let mut rounds = running.finish();
+    rounds.retain(|round| !round.is_empty());
+    rounds
 }
 
 fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round> {
@@ -111,7 +148,14 @@ fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round
     near.allreduce(&mut running, near.size);
     for union in unions(fan, topology.regions(level), node).into_iter().rev() {
         let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
-        let round = union.far_round(fan, node, l, &far_rank, &mut running);
+        let (mut round, fetched) = union.far_round(fan, node, l, &far_rank, &running);
+        if let Some((o, from)) = fetched {
+            let m = union.locate(node).0;
+            match Bunch::of(o, union.subgroups).joined_on_arrival(fan, m, o) {
+                Some(how) => running.combine(&mut round, from, how),
+                None => running.replace(&mut round, from),
+            }
+        }
         if round.communicates() {
             running.rounds.push(round);
         }
@@ -155,15 +199,15 @@ impl Union {
         (m, first, size)
     }
 
-    /// What local rank `l` of a node sends and fetches.
+    /// What local rank `l` of a node sends; and from which subgroup and rank it fetches.
     fn far_round(
         &self,
         fan: Fan,
         node: usize,
         l: usize,
         rank_of: &dyn Fn(usize, usize) -> usize,
-        running: &mut Running,
-    ) -> Round {
+        running: &Running,
+    ) -> (Round, Option<(usize, usize)>) {
         let k = self.subgroups;
         let (m, first, size) = self.locate(node);
         let position = node - first;
@@ -182,17 +226,13 @@ impl Union {
         {
             running.send(&mut round, rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
         }
-        if let Some(o) = other {
+        let fetched = other.map(|o| {
             let (o_first, o_size) = self.subgroup(o);
             let (sender, server) =
                 if position < o_size { (position, fan.server(o, m)) } else { fan.spare(o, o_size, k, m) };
-            let from = rank_of(o_first + sender, server);
-            match Bunch::of(o, k).joined_on_arrival(fan, m, o) {
-                Some(how) => running.combine(&mut round, from, how),
-                None => running.replace(&mut round, from),
-            }
-        }
-        round
+            (o, rank_of(o_first + sender, server))
+        });
+        (round, fetched)
     }
 
     /// With the full fan: bunches of two (the last may be of three) meet on one rank each, then those ranks reduce.
@@ -262,12 +302,17 @@ impl Bunch {
     }
 }
 
-/// Exact where n = ppn^k with ppn a power of two, and the paper's fan.
+/// Exact where n = ppn^k with ppn a power of two, and the paper's fan; through shared memory, for any ppn.
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
     let (nodes, (smallest, largest)) = (problem.topology.regions(level), problem.topology.region_sizes(level));
     let fan = Fan::new(parameters.get("fan") == Some("full"), smallest);
     let far = ceil_log(fan.base(), nodes);
+    if uses_memory(parameters) {
+        let sends = far * (1 + usize::from(fan.full));
+        let regular = smallest == largest && !fan.full && largest.checked_pow(far as u32) == Some(nodes);
+        return if regular { Cost::exact(far, far, far) } else { Cost::at_most(far, sends, sends) };
+    }
     let worst = |costs: &mut dyn Iterator<Item = Cost>| {
         let max =
             |a: Cost, b: Cost| Cost::at_most(a.steps.max(b.steps), a.messages.max(b.messages), a.blocks.max(b.blocks));
@@ -300,5 +345,5 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     for level in 2..=problem.topology.depth() {
         variants.extend([format!("level={level}"), format!("fan=full:level={level}")]);
     }
-    variants
+    either_way(variants)
 }

@@ -3,7 +3,9 @@
 //! - tree: binomial reduce to the first rank, binomial bcast. 2 ceil(log2 p) steps.
 //! - recursive doubling: neighbours at distance 1, 2, 4, ... exchange what they have so far. Where p is no power of two,
 //!   the first ranks fold in pairs and the spare ones get the result at the end.
-//! - smp: reduce to one master a region, recursive doubling among the masters, bcast. The masters' ranks only.
+//! - smp: reduce to one master a region, recursive doubling among the masters, bcast. The masters' ranks only. With
+//!   `local=shared` the first and the last are copies to and from shared memory and meetings; the vector can be cut into
+//!   slices, so that all ranks of a region reduce.
 //!
 //! ```text
 //! p = 6, recursive doubling   fold: 0->1 2->3    1<->3 4<->5    1<->4 3<->5    spread: 1->0 3->2
@@ -14,64 +16,94 @@
 use std::ops::Range;
 
 use crate::algorithms::binomial;
+use crate::algorithms::node::{LOCAL, Region, last, shared};
+use crate::algorithms::seats::{LEVEL, level_variants};
 use crate::math::ceil_log;
-use crate::registry::{Cost, Parameters, Recipe};
+use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Combine, Problem, Result, Round, Space, Span, Topology};
 
-/// The value a rank has so far: one block, in the input until something is combined with it.
+pub(crate) const SMP: &[Parameter] = &[
+    LEVEL,
+    LOCAL,
+    Parameter {
+        name: "slices",
+        values: "1..=4096, with local=shared: pieces that the ranks of a region reduce; 1: the master reduces alone",
+        default: "1",
+    },
+];
+const MOST_SLICES: usize = 4096;
+
+/// The value a rank has so far: some blocks, in the input until something is combined with them.
 pub(crate) struct Running {
-    place: Space,
+    pub(crate) value: Span,
     /// Where the value before the last replacement still is.
-    old: Space,
+    old: Span,
     pub(crate) rounds: Vec<Round>,
 }
 
 impl Running {
     pub(crate) fn new() -> Running {
-        Running { place: Space::Input, old: Space::Input, rounds: Vec::new() }
+        Running::at(Span::input(0, 1), Vec::new())
     }
 
-    fn span(&self) -> Span {
-        Span::new(self.place, 0, 1)
+    /// With the value somewhere after some rounds.
+    pub(crate) fn at(value: Span, rounds: Vec<Round>) -> Running {
+        Running { value, old: value, rounds }
+    }
+
+    fn span(&self, space: Space) -> Span {
+        Span::new(space, 0, self.value.count)
     }
 
     pub(crate) fn send(&self, round: &mut Round, to: usize) {
-        round.send(to, vec![self.span()]);
+        round.send(to, vec![self.value]);
     }
 
     /// Combines with what comes.
     pub(crate) fn combine(&mut self, round: &mut Round, from: usize, how: Combine) {
-        if self.place != Space::Input {
-            return round.recv(from, vec![self.span()], Some(how));
+        if self.value.space != Space::Input {
+            return round.recv(from, vec![self.value], Some(how));
         }
         // What comes lands in the output and meets our own, on its other side.
         let mirrored = if how == Combine::After { Combine::Before } else { Combine::After };
-        round.recv(from, vec![Span::output(0, 1)], None);
-        round.combine(self.span(), Span::output(0, 1), mirrored);
-        self.place = Space::Output;
+        let landing = self.span(Space::Output);
+        round.recv(from, vec![landing], None);
+        round.combine(self.value, landing, mirrored);
+        self.value = landing;
     }
 
     /// Takes what comes instead. The old value may be sent in the same round.
     pub(crate) fn replace(&mut self, round: &mut Round, from: usize) {
-        self.old = self.place;
-        self.place = if self.place == Space::Output { Space::Scratch } else { Space::Output };
-        round.recv(from, vec![self.span()], None);
+        self.old = self.value;
+        self.value = self.span(if self.value.space == Space::Output { Space::Scratch } else { Space::Output });
+        round.recv(from, vec![self.value], None);
     }
 
     /// Combines with the value that was replaced last.
     pub(crate) fn combine_old(&self, round: &mut Round, how: Combine) {
-        round.combine(Span::new(self.old, 0, 1), self.span(), how);
+        round.combine(self.old, self.value, how);
+    }
+
+    /// The reduction of some values, in their order, is the value from now on.
+    pub(crate) fn fold(&mut self, values: impl IntoIterator<Item = Span>, into: Space) {
+        let into = self.span(into);
+        let mut round = Round::default();
+        for (index, value) in values.into_iter().enumerate() {
+            if index == 0 { round.copy(value, into) } else { round.combine(value, into, Combine::After) }
+        }
+        self.rounds.push(round);
+        self.value = into;
     }
 
     /// The result, in the output.
     pub(crate) fn finish(mut self) -> Vec<Round> {
-        if self.place != Space::Output {
+        if self.value.space != Space::Output {
             if self.rounds.is_empty() {
                 self.rounds.push(Round::default());
             }
-            let from = self.span();
+            let result = self.span(Space::Output);
             let last = self.rounds.last_mut().expect("there is a round");
-            last.copy(from, Span::output(0, 1));
+            last.copy(self.value, result);
         }
         self.rounds
     }
@@ -224,12 +256,17 @@ pub(crate) fn recursive_doubling_cost(problem: &Problem, _: &Parameters) -> Cost
 
 pub(crate) fn smp(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let level = parameters.level(problem)?;
+    let slices = slices(parameters)?;
     let topology = problem.topology.clone();
     let make = move |rank| {
-        let (region, seats, me) = home(&topology, level, rank);
+        let (index, seats, me) = home(&topology, level, rank);
         let near = Group { size: seats.len(), me, rank_of: &|member| topology.rank_at(seats.start + member) };
         let master = |region| topology.rank_at(topology.region(level, region).start);
-        let far = Group { size: topology.regions(level), me: region, rank_of: &master };
+        let far = Group { size: topology.regions(level), me: index, rank_of: &master };
+        if let Some(blocks) = slices {
+            let region = Region::new(&topology, level, rank);
+            return through_memory(&region, blocks, &far);
+        }
         let mut running = Running::new();
         near.reduce(&mut running);
         if me == 0 {
@@ -238,7 +275,41 @@ pub(crate) fn smp(problem: &Problem, parameters: &Parameters) -> Result<Recipe> 
         near.bcast(&mut running);
         running.finish()
     };
-    Ok(Recipe { blocks: 1, make: Box::new(make) })
+    Ok(Recipe { blocks: slices.unwrap_or(1), make: Box::new(make) })
+}
+
+/// Into how many slices the vector is cut for a reduction in shared memory; none without.
+fn slices(parameters: &Parameters) -> Result<Option<usize>> {
+    let slices = parameters.number("slices", 1..=MOST_SLICES)?;
+    match (shared(parameters)?, slices) {
+        (true, slices) => Ok(Some(slices.unwrap_or(1))),
+        (false, None) => Ok(None),
+        (false, Some(_)) => Err(parameters.wrong("slices", "is given without local=shared", "local=shared beside it")),
+    }
+}
+
+/// Local reduction, the masters' part on the first line, copy-out.
+fn through_memory(region: &Region, blocks: usize, far: &Group<'_>) -> Vec<Round> {
+    if region.size == 1 {
+        let mut running = Running::at(Span::input(0, blocks), Vec::new());
+        far.allreduce(&mut running, far.size);
+        return running.finish();
+    }
+    let line = region.whole_line(0, blocks);
+    let mut running = Running::at(line, region.reduce(blocks));
+    if region.me == 0 {
+        far.allreduce(&mut running, far.size);
+    }
+    let Running { value, mut rounds, .. } = running;
+    if value == line {
+        region.copy_out(&mut rounds, line);
+    } else {
+        // A master that folded got the result from another, where it belongs.
+        last(&mut rounds).copy(value, line);
+        region.meet(&mut rounds);
+    }
+    rounds.retain(|round| !round.is_empty());
+    rounds
 }
 
 /// A rank's region, its seats, and the rank's place in it.
@@ -252,7 +323,21 @@ pub(crate) fn home(topology: &Topology, level: usize, rank: usize) -> (usize, Ra
 pub(crate) fn smp_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
     let (regions, (smallest, largest)) = (problem.topology.regions(level), problem.topology.region_sizes(level));
+    let far = Group::allreduce_cost(regions, regions);
+    if let Ok(Some(slices)) = slices(parameters) {
+        return Cost { blocks: far.blocks * slices, ..far };
+    }
     let near = ceil_log(2, largest);
-    let cost = Cost::exact(2 * near, near, near).then(Group::allreduce_cost(regions, regions));
+    let cost = Cost::exact(2 * near, near, near).then(far);
     if smallest == largest { cost } else { cost.roughly() }
+}
+
+/// Every level, either way; with a slice for each rank, and with other numbers.
+pub(crate) fn smp_variants(problem: &Problem) -> Vec<String> {
+    let mut variants = level_variants(problem);
+    let largest = problem.topology.region_sizes(1).1;
+    variants.extend(
+        [largest, 3].iter().filter(|&&slices| slices > 1).map(|slices| format!("slices={slices}:local=shared")),
+    );
+    variants
 }

@@ -99,7 +99,7 @@ pub(crate) fn basic(problem: &Problem, parameters: &Parameters) -> Result<Recipe
 pub(crate) fn modified(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     recipe(problem, parameters, |p, me, rounds| {
         let mut all = vec![own_block(me)];
-        all.extend(rounds(Direction::Down, &|s, d| Post { p, me }.block(s, d)));
+        all.extend(rounds(Direction::Down, &|s, d| Post::new(p, me).block(s, d)));
         all
     })
 }

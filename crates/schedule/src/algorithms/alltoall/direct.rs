@@ -14,7 +14,7 @@ pub(crate) fn spread_out(problem: &Problem, _: &Parameters) -> Result<Recipe> {
     let p = problem.ranks();
     let make = move |me| {
         let mut round = own_block(me);
-        (1..p).for_each(|distance| exchange(&mut round, Post { p, me }, distance));
+        (1..p).for_each(|distance| exchange(&mut round, Post::new(p, me), distance));
         vec![round]
     };
     Ok(Recipe { blocks: p * p, make: Box::new(make) })
@@ -26,7 +26,7 @@ pub(crate) fn pairwise(problem: &Problem, _: &Parameters) -> Result<Recipe> {
         let mut rounds = vec![own_block(me)];
         rounds.extend((1..p).map(|distance| {
             let mut round = Round::default();
-            exchange(&mut round, Post { p, me }, distance);
+            exchange(&mut round, Post::new(p, me), distance);
             round
         }));
         rounds

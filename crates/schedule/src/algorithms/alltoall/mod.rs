@@ -1,28 +1,63 @@
 //! Alltoalls. Block (s, d), what rank s has for rank d, is number s·p + d; it moves as a whole, from the input of s, over
-//! the scratch of ranks between, to the output of d. Where it is on any rank follows from that rank alone.
+//! the scratch of ranks between, or memory they share, to the output of d. Where it is on any rank follows from that rank
+//! alone.
 
 pub(crate) mod bruck;
 pub(crate) mod direct;
 pub(crate) mod leaders;
 pub(crate) mod node_aware;
 
+use super::node::{Region, copy_all};
 use crate::schedule::push_span;
-use crate::{Span, Topology};
+use crate::{Round, Space, Span, Topology};
 
 /// A rank among `p`, and where blocks are in its memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Post {
     pub(crate) p: usize,
     pub(crate) me: usize,
+    /// Where what is neither from nor for this rank is: the space, and where its line begins.
+    between: (Space, usize),
 }
 
 impl Post {
+    /// With what passes through in scratch.
+    pub(crate) fn new(p: usize, me: usize) -> Post {
+        Post { p, me, between: (Space::Scratch, 0) }
+    }
+
+    /// With what passes through in the memory of a region.
+    pub(crate) fn shared(p: usize, me: usize, region: &Region) -> Post {
+        Post { p, me, between: (Space::Shared, region.base(p * p)) }
+    }
+
+    /// Where block (s, d) is on its way.
+    fn passing(self, (s, d): (usize, usize)) -> Span {
+        Span::new(self.between.0, self.between.1 + s * self.p + d, 1)
+    }
+
+    /// Lays out some of its own blocks for others of the region.
+    pub(crate) fn copy_in(self, round: &mut Round, blocks: &[(usize, usize)]) {
+        copy_all(round, self.blocks(blocks.iter().copied()), self.all_passing(blocks));
+    }
+
+    /// Takes blocks that others of the region have laid out for it.
+    pub(crate) fn copy_out(self, round: &mut Round, blocks: &[(usize, usize)]) {
+        copy_all(round, self.all_passing(blocks), self.blocks(blocks.iter().copied()));
+    }
+
+    fn all_passing(self, blocks: &[(usize, usize)]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        blocks.iter().for_each(|&block| push_span(&mut spans, self.passing(block)));
+        spans
+    }
+
     /// Where block (s, d) is while this rank has it.
     pub(crate) fn block(self, s: usize, d: usize) -> Span {
         match () {
             _ if s == self.me => Span::input(d, 1),
             _ if d == self.me => Span::output(s, 1),
-            _ => Span::scratch(s * self.p + d, 1),
+            _ => self.passing((s, d)),
         }
     }
 
