@@ -1,1 +1,3 @@
 //! Collective communication that knows where ranks sit.
+
+pub mod kernels;

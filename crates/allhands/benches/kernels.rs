@@ -1,0 +1,193 @@
+//! How fast two arrays are combined, beside a plain copy of the same bytes. `cargo bench -p allhands --bench kernels`
+//!
+//! Both are counted in payload: `n` bytes combined means `n` bytes of `from` went into `n` bytes of `into`; `n` bytes
+//! copied means `n` bytes of `from` now stand in `into`. So ratio = time to copy n bytes / time to combine n bytes, on
+//! the same two buffers. (A combine also has to read `into`, which a copy only overwrites.)
+//!
+//! The two are measured in turns, a few calls each; a sample is one turn, a row's GB/s are medians over the turns, and its
+//! ratio is the median over the turns of that turn's ratio, with the tenth and ninetieth percentile. The copy is the
+//! system's memcpy. Arguments: `--levels` adds a table of every instruction set; `--quick` takes fewer turns.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use allhands::kernels::{Kernel, Level, Operation, Side, Type, kernel, kernel_at};
+
+const SIZES: [(&str, usize); 3] = [("L1, 16 KiB", 16 << 10), ("L2, 512 KiB", 512 << 10), ("4 MiB", 4 << 20)];
+const TARGET: f64 = 0.8;
+
+fn main() {
+    let flag = |name: &str| std::env::args().any(|argument| argument == name);
+    let turns = if flag("--quick") { 41 } else { 201 };
+
+    println!("levels here: {}", Level::available().map(|level| level.name()).collect::<Vec<_>>().join(", "));
+    println!("GB/s = payload bytes / time; ratio = copy time / combine time; sums should reach {TARGET}\n");
+    let mut below = Vec::new();
+    for (label, bytes) in SIZES {
+        println!("{label} (each of the two buffers)");
+        println!(
+            "{:<11} {:<12} {:>8} {:>7} {:>7} {:>8} {:>7} {:>7} {:>7} {:>6} {:>6}",
+            "type", "operation", "combine", "p10", "p90", "copy", "p10", "p90", "ratio", "p10", "p90"
+        );
+        for (ty, operation) in rows() {
+            let kernel = kernel(ty, operation, Side::After).expect("a legal combination");
+            let row = measure(kernel, ty, bytes, turns);
+            let low = row.ratio[1] < TARGET;
+            println!(
+                "{:<11} {:<12} {:>8.1} {:>7.1} {:>7.1} {:>8.1} {:>7.1} {:>7.1} {:>7.2} {:>6.2} {:>6.2}{}",
+                ty.name(),
+                operation.name(),
+                row.combine[1],
+                row.combine[0],
+                row.combine[2],
+                row.copy[1],
+                row.copy[0],
+                row.copy[2],
+                row.ratio[1],
+                row.ratio[0],
+                row.ratio[2],
+                if low { "  below" } else { "" }
+            );
+            if low && operation == Operation::Sum {
+                below.push(format!("{ty} at {label}: {:.2}", row.ratio[1]));
+            }
+        }
+        println!();
+    }
+    match below.is_empty() {
+        true => println!("every sum reaches {TARGET} of the copy's rate"),
+        false => println!("sums below {TARGET} of the copy's rate: {}", below.join("; ")),
+    }
+
+    if flag("--levels") {
+        levels(turns);
+    }
+}
+
+/// Sums of everything that has one, then what else is worth knowing.
+fn rows() -> Vec<(Type, Operation)> {
+    let sums = Type::ALL.into_iter().map(|ty| (ty, Operation::Sum)).filter(|(ty, sum)| sum.is_legal_on(*ty));
+    let others = [
+        (Type::Bool, Operation::LogicalOr),
+        (Type::I32, Operation::LogicalAnd),
+        (Type::U8, Operation::BitXor),
+        (Type::I64, Operation::Min),
+        (Type::I8, Operation::Product),
+        (Type::I64, Operation::Product),
+        (Type::F16, Operation::Max),
+        (Type::BF16, Operation::Max),
+        (Type::F32, Operation::Product),
+        (Type::F32, Operation::Min),
+        (Type::F64, Operation::Min),
+        (Type::C32, Operation::Product),
+        (Type::C64, Operation::Product),
+        (Type::FloatInt, Operation::MinLoc),
+        (Type::DoubleInt, Operation::MinLoc),
+        (Type::LongInt, Operation::MaxLoc),
+        (Type::TwoInt, Operation::MinLoc),
+        (Type::ShortInt, Operation::MaxLoc),
+    ];
+    sums.chain(others).collect()
+}
+
+/// Does run-time dispatch pay? Combine GB/s at every level.
+fn levels(turns: usize) {
+    println!("\ncombine GB/s by level: {}", SIZES.map(|(label, _)| label).join(" | "));
+    for (ty, operation) in rows() {
+        print!("{:<11} {:<12}", ty.name(), operation.name());
+        for (_, bytes) in SIZES {
+            print!(" |");
+            for level in Level::available() {
+                let kernel = kernel_at(level, ty, operation, Side::After).expect("a legal combination");
+                print!(" {:>6.1}", measure(kernel, ty, bytes, turns / 4).combine[1]);
+            }
+        }
+        println!();
+    }
+}
+
+/// p10, median, p90 of each.
+struct Row {
+    combine: [f64; 3],
+    copy: [f64; 3],
+    ratio: [f64; 3],
+}
+
+fn measure(kernel: Kernel, ty: Type, bytes: usize, turns: usize) -> Row {
+    // Ordinary small numbers in every type, so that no float grows into infinity and no CPU takes a slow path; different
+    // distances from a page boundary, so that loads do not wait for stores that only look like theirs (4K aliasing).
+    let from = Buffer::new(bytes, 0);
+    let mut into = Buffer::new(bytes, 256);
+    let count = bytes / ty.size();
+    let calls = ((1 << 20) / bytes).max(1);
+
+    let mut samples = Vec::with_capacity(turns);
+    for turn in 0..turns + 3 {
+        into.clear();
+        let combine = time(calls, || {
+            // SAFETY: both buffers hold `bytes` aligned initialised bytes, all zero or results of combining zeros, which
+            // are values of every type; they are two allocations.
+            unsafe { kernel(black_box(from.start()), black_box(into.start_mut()), black_box(count)) }
+        });
+        let copy = time(calls, || {
+            // SAFETY: as above.
+            unsafe {
+                std::ptr::copy_nonoverlapping(black_box(from.start()), black_box(into.start_mut()), black_box(bytes))
+            }
+        });
+        // The first turns warm the caches and the clock.
+        if turn >= 3 {
+            samples.push((bytes as f64 / combine, bytes as f64 / copy));
+        }
+    }
+    Row {
+        combine: spread(samples.iter().map(|sample| sample.0)),
+        copy: spread(samples.iter().map(|sample| sample.1)),
+        ratio: spread(samples.iter().map(|sample| sample.0 / sample.1)),
+    }
+}
+
+/// Nanoseconds per call.
+fn time(calls: usize, mut run: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..calls {
+        run();
+    }
+    start.elapsed().as_nanos() as f64 / calls as f64
+}
+
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    [1, 5, 9].map(|tenth| values[(values.len() - 1) * tenth / 10])
+}
+
+/// Zeros at a known distance from a page boundary.
+struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+    bytes: usize,
+}
+
+impl Buffer {
+    fn new(bytes: usize, distance: usize) -> Self {
+        const PAGE: usize = 4096;
+        let memory = vec![1; bytes + 2 * PAGE];
+        let start = memory.as_ptr().align_offset(PAGE) + distance;
+        let mut buffer = Self { memory, start, bytes };
+        buffer.clear();
+        buffer
+    }
+
+    fn clear(&mut self) {
+        self.memory[self.start..][..self.bytes].fill(0);
+    }
+
+    fn start(&self) -> *const u8 {
+        self.memory[self.start..][..self.bytes].as_ptr()
+    }
+
+    fn start_mut(&mut self) -> *mut u8 {
+        self.memory[self.start..][..self.bytes].as_mut_ptr()
+    }
+}

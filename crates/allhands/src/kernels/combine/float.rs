@@ -1,0 +1,99 @@
+//! f32 and f64, as IEEE 754 says, round to nearest even, with one addition: a NaN that comes out is always
+//! [`Float::NAN`], the positive quiet NaN without payload.
+//!
+//! IEEE leaves a NaN's sign and payload to the hardware, which takes them from the left operand (x86), from the
+//! signalling one (Arm), or from neither (RISC-V); and compilers may swap operands. With one NaN, results are the same
+//! bits whatever the CPU, the position in the buffer and the order of the operands.
+
+use std::marker::PhantomData;
+use std::ops::{Add, Mul, Sub};
+
+use super::Combine;
+
+pub(in crate::kernels) trait Float:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    const NAN: Self;
+
+    fn bits_or(self, other: Self) -> Self;
+    fn bits_and(self, other: Self) -> Self;
+
+    /// Itself, or the one NaN.
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    fn canonical(self) -> Self {
+        if self != self { Self::NAN } else { self }
+    }
+
+    /// IEEE 754-2019 `minimum`.
+    ///
+    /// Each of the two selections is one x86 instruction. They differ only when the operands are zeros (then the one
+    /// with a sign must win, and `or` keeps the sign) or when one is NaN (then the last line decides).
+    #[inline(always)]
+    fn ieee_minimum(self, other: Self) -> Self {
+        let (a, b) = (self, other);
+        let less = if a < b { a } else { b };
+        let swapped = if b < a { b } else { a };
+        if unordered(a, b) { Self::NAN } else { less.bits_or(swapped) }
+    }
+
+    /// IEEE 754-2019 `maximum`: as [`Self::ieee_minimum`], but of two zeros the one without a sign wins.
+    #[inline(always)]
+    fn ieee_maximum(self, other: Self) -> Self {
+        let (a, b) = (self, other);
+        let more = if a > b { a } else { b };
+        let swapped = if b > a { b } else { a };
+        if unordered(a, b) { Self::NAN } else { more.bits_and(swapped) }
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn unordered<F: PartialOrd>(a: F, b: F) -> bool {
+    (a != a) | (b != b)
+}
+
+macro_rules! floats {
+    ($($float:ident = $nan:expr;)*) => {$(
+        impl Float for $float {
+            const NAN: Self = $float::from_bits($nan);
+
+            #[inline(always)]
+            fn bits_or(self, other: Self) -> Self {
+                $float::from_bits(self.to_bits() | other.to_bits())
+            }
+
+            #[inline(always)]
+            fn bits_and(self, other: Self) -> Self {
+                $float::from_bits(self.to_bits() & other.to_bits())
+            }
+        }
+    )*};
+}
+
+floats! {
+    f32 = 0x7fc0_0000;
+    f64 = 0x7ff8_0000_0000_0000;
+}
+
+macro_rules! operations {
+    ($($operation:ident: |$left:ident, $right:ident| $result:expr;)*) => {$(
+        pub(in crate::kernels) struct $operation<F>(PhantomData<F>);
+
+        impl<F: Float> Combine for $operation<F> {
+            type Item = F;
+
+            #[inline(always)]
+            fn combine($left: F, $right: F) -> F {
+                $result
+            }
+        }
+    )*};
+}
+
+operations! {
+    Sum: |a, b| (a + b).canonical();
+    Product: |a, b| (a * b).canonical();
+    Min: |a, b| a.ieee_minimum(b);
+    Max: |a, b| a.ieee_maximum(b);
+}

@@ -1,0 +1,61 @@
+//! Which vector instructions the CPU has.
+
+use std::fmt;
+
+/// A set of instructions that kernels are compiled for. All levels compute the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// What every CPU of this architecture has (SSE2 on x86-64, NEON on aarch64).
+    Portable,
+    /// AVX2 and F16C.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512,
+}
+
+impl Level {
+    /// The levels this CPU has, the best one last.
+    ///
+    /// ```
+    /// use allhands::kernels::Level;
+    ///
+    /// assert_eq!(Level::available().next(), Some(Level::Portable));
+    /// ```
+    pub fn available() -> impl DoubleEndedIterator<Item = Level> {
+        [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| level.is_available())
+    }
+
+    /// Whether this CPU has it. Asked of the CPU once, then remembered by the standard library.
+    pub fn is_available(self) -> bool {
+        match self {
+            Level::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c"),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => {
+                Level::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Level::Avx2 | Level::Avx512 => false,
+        }
+    }
+
+    /// The name in texts and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Portable => "portable",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
