@@ -11,6 +11,8 @@ pub enum Level {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
+    /// AVX-512 FP16 besides: f16 is added without conversion. All other types are as in [`Avx512`](Self::Avx512).
+    Avx512Fp16,
 }
 
 impl Level {
@@ -22,7 +24,9 @@ impl Level {
     /// assert_eq!(Level::available().next(), Some(Level::Portable));
     /// ```
     pub fn available() -> impl DoubleEndedIterator<Item = Level> {
-        [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| level.is_available())
+        [Level::Portable, Level::Avx2, Level::Avx512, Level::Avx512Fp16]
+            .into_iter()
+            .filter(|level| level.is_available())
     }
 
     /// Whether this CPU has it. Asked of the CPU once, then remembered by the standard library.
@@ -39,8 +43,10 @@ impl Level {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512Fp16 => Level::Avx512.is_available() && is_x86_feature_detected!("avx512fp16"),
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Avx2 | Level::Avx512 => false,
+            Level::Avx2 | Level::Avx512 | Level::Avx512Fp16 => false,
         }
     }
 
@@ -50,6 +56,7 @@ impl Level {
             Level::Portable => "portable",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
+            Level::Avx512Fp16 => "avx512-fp16",
         }
     }
 }

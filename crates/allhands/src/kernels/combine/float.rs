@@ -6,14 +6,16 @@
 //! bits whatever the CPU, the position in the buffer and the order of the operands.
 
 use std::marker::PhantomData;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, BitOrAssign, Mul, Sub};
 
-use super::Combine;
+use super::{Combine, copy_and_accumulate};
 
 pub(in crate::kernels) trait Float:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     const NAN: Self;
+    /// As wide as the float: a flag that fits beside it in a vector.
+    type Flag: Copy + Default + PartialEq + BitOrAssign + From<bool>;
 
     fn bits_or(self, other: Self) -> Self;
     fn bits_and(self, other: Self) -> Self;
@@ -54,9 +56,10 @@ fn unordered<F: PartialOrd>(a: F, b: F) -> bool {
 }
 
 macro_rules! floats {
-    ($($float:ident = $nan:expr;)*) => {$(
+    ($($float:ident, $flag:ident, $nan:expr;)*) => {$(
         impl Float for $float {
             const NAN: Self = $float::from_bits($nan);
+            type Flag = $flag;
 
             #[inline(always)]
             fn bits_or(self, other: Self) -> Self {
@@ -72,11 +75,36 @@ macro_rules! floats {
 }
 
 floats! {
-    f32 = 0x7fc0_0000;
-    f64 = 0x7ff8_0000_0000_0000;
+    f32, u32, 0x7fc0_0000;
+    f64, u64, 0x7ff8_0000_0000_0000;
 }
 
-macro_rules! operations {
+/// Items between two looks at whether a NaN came out. Long enough that the compiler makes a vector loop of a block.
+const BLOCK: usize = 256;
+
+/// `into = operation(into, from).canonical()`. NaNs are rare, so a block is only searched for them if it has one: to see
+/// that takes half an instruction per vector (two are compared with each other), to replace them two.
+#[inline(always)]
+fn accumulate_canonical<F: Float>(from: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
+    let (from, from_rest) = from.as_chunks::<BLOCK>();
+    let (into, into_rest) = into.as_chunks_mut::<BLOCK>();
+    for (into, from) in into.iter_mut().zip(from) {
+        // Not a bool, of which the compiler makes no vector loop.
+        let mut found = F::Flag::default();
+        for (into, &from) in into.iter_mut().zip(from) {
+            *into = operation(*into, from);
+            found |= F::Flag::from(unordered(*into, *into));
+        }
+        if found != F::Flag::default() {
+            into.iter_mut().for_each(|item| *item = item.canonical());
+        }
+    }
+    for (into, &from) in into_rest.iter_mut().zip(from_rest) {
+        *into = operation(*into, from).canonical();
+    }
+}
+
+macro_rules! arithmetic {
     ($($operation:ident: |$left:ident, $right:ident| $result:expr;)*) => {$(
         pub(in crate::kernels) struct $operation<F>(PhantomData<F>);
 
@@ -85,15 +113,43 @@ macro_rules! operations {
 
             #[inline(always)]
             fn combine($left: F, $right: F) -> F {
-                $result
+                ($result).canonical()
+            }
+
+            #[inline(always)]
+            fn accumulate(from: &[F], into: &mut [F]) {
+                accumulate_canonical(from, into, |$left, $right| $result);
+            }
+
+            #[inline(always)]
+            fn combine_all(left: &[F], right: &[F], into: &mut [F]) {
+                copy_and_accumulate::<Self>(left, right, into);
             }
         }
     )*};
 }
 
-operations! {
-    Sum: |a, b| (a + b).canonical();
-    Product: |a, b| (a * b).canonical();
-    Min: |a, b| a.ieee_minimum(b);
-    Max: |a, b| a.ieee_maximum(b);
+arithmetic! {
+    Sum: |a, b| a + b;
+    Product: |a, b| a * b;
+}
+
+macro_rules! order {
+    ($($operation:ident: $method:ident;)*) => {$(
+        pub(in crate::kernels) struct $operation<F>(PhantomData<F>);
+
+        impl<F: Float> Combine for $operation<F> {
+            type Item = F;
+
+            #[inline(always)]
+            fn combine(left: F, right: F) -> F {
+                left.$method(right)
+            }
+        }
+    )*};
+}
+
+order! {
+    Min: ieee_minimum;
+    Max: ieee_maximum;
 }

@@ -19,6 +19,32 @@ pub(super) trait Combine {
     const PARTS: usize = 1;
 
     fn combine(left: Self::Item, right: Self::Item) -> Self::Item;
+
+    /// `combine` on each item of `into` and of `from`, slices of one length. Overridden where a block at a time is faster.
+    #[inline(always)]
+    fn accumulate(from: &[Self::Item], into: &mut [Self::Item]) {
+        for (into, &from) in into.iter_mut().zip(from) {
+            *into = Self::combine(*into, from);
+        }
+    }
+
+    /// `combine` on each item of `left` and of `right`, slices of one length.
+    #[inline(always)]
+    fn combine_all(left: &[Self::Item], right: &[Self::Item], into: &mut [Self::Item]) {
+        for ((into, &left), &right) in into.iter_mut().zip(left).zip(right) {
+            *into = Self::combine(left, right);
+        }
+    }
+}
+
+/// [`Combine::combine_all`] out of [`Combine::accumulate`], a few cache lines at a time, so that the copy stays near.
+#[inline(always)]
+fn copy_and_accumulate<C: Combine>(left: &[C::Item], right: &[C::Item], into: &mut [C::Item]) {
+    const NEAR: usize = 512;
+    for ((into, left), right) in into.chunks_mut(NEAR).zip(left.chunks(NEAR)).zip(right.chunks(NEAR)) {
+        into.copy_from_slice(left);
+        C::accumulate(right, into);
+    }
 }
 
 /// An element that is two items, combined one by one.
@@ -31,5 +57,15 @@ impl<C: Combine> Combine for Twice<C> {
     #[inline(always)]
     fn combine(left: C::Item, right: C::Item) -> C::Item {
         C::combine(left, right)
+    }
+
+    #[inline(always)]
+    fn accumulate(from: &[C::Item], into: &mut [C::Item]) {
+        C::accumulate(from, into);
+    }
+
+    #[inline(always)]
+    fn combine_all(left: &[C::Item], right: &[C::Item], into: &mut [C::Item]) {
+        C::combine_all(left, right, into);
     }
 }
