@@ -6,12 +6,13 @@
 //!
 //! The two are measured in turns, a few calls each; a sample is one turn, a row's GB/s are medians over the turns, and its
 //! ratio is the median over the turns of that turn's ratio, with the tenth and ninetieth percentile. The copy is the
-//! system's memcpy. Arguments: `--levels` adds a table of every instruction set; `--quick` takes fewer turns.
+//! system's memcpy. A second table does the same for every instruction set the CPU has, a third compares three operands
+//! with a copy followed by two. `--quick` takes fewer turns.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use allhands::kernels::{Kernel, Level, Operation, Side, Type, kernel, kernel_at};
+use allhands::kernels::{Kernel, Kernel3, Level, Operation, Side, Type, kernel, kernel_at, kernel3};
 
 const SIZES: [(&str, usize); 3] = [("L1, 16 KiB", 16 << 10), ("L2, 512 KiB", 512 << 10), ("4 MiB", 4 << 20)];
 const TARGET: f64 = 0.8;
@@ -59,9 +60,8 @@ fn main() {
         false => println!("sums below {TARGET} of the copy's rate: {}", below.join("; ")),
     }
 
-    if flag("--levels") {
-        levels(turns);
-    }
+    levels(turns / 2);
+    three_operands(turns / 2);
 }
 
 /// Sums of everything that has one, then what else is worth knowing.
@@ -90,20 +90,73 @@ fn rows() -> Vec<(Type, Operation)> {
     sums.chain(others).collect()
 }
 
-/// Does run-time dispatch pay? Combine GB/s at every level.
+/// Does it pay to choose at run time?
 fn levels(turns: usize) {
-    println!("\ncombine GB/s by level: {}", SIZES.map(|(label, _)| label).join(" | "));
+    let levels: Vec<Level> = Level::available().collect();
+    println!("\nratio to the copy at every level");
+    print!("{:<24}", "");
+    SIZES.iter().for_each(|(label, _)| print!("   {label:<width$}", width = 12 * levels.len()));
+    print!("\n{:<11} {:<12}", "type", "operation");
+    for _ in SIZES {
+        print!("  ");
+        levels.iter().for_each(|level| print!(" {:>11}", level.name()));
+    }
+    println!();
     for (ty, operation) in rows() {
         print!("{:<11} {:<12}", ty.name(), operation.name());
         for (_, bytes) in SIZES {
-            print!(" |");
-            for level in Level::available() {
+            print!("  ");
+            for &level in &levels {
                 let kernel = kernel_at(level, ty, operation, Side::After).expect("a legal combination");
-                print!(" {:>6.1}", measure(kernel, ty, bytes, turns / 4).combine[1]);
+                print!(" {:>11.2}", measure(kernel, ty, bytes, turns).ratio[1]);
             }
         }
         println!();
     }
+}
+
+/// Do three operands save the pass they are meant to save?
+fn three_operands(turns: usize) {
+    let sizes = [("L1, 8 KiB", 8 << 10), SIZES[1], SIZES[2]];
+    println!("\ninto = left op right: time to copy left and then combine right / time of the three-operand kernel");
+    println!("{:<11} {:<12} {:>14} {:>14} {:>14}", "type", "operation", sizes[0].0, sizes[1].0, sizes[2].0);
+    let (sum, product) = (Operation::Sum, Operation::Product);
+    for (ty, operation) in [
+        (Type::I32, sum),
+        (Type::F16, sum),
+        (Type::BF16, sum),
+        (Type::F32, sum),
+        (Type::F64, sum),
+        (Type::C64, product),
+    ] {
+        print!("{:<11} {:<12}", ty.name(), operation.name());
+        for (_, bytes) in sizes {
+            let two = kernel(ty, operation, Side::After).expect("a legal combination");
+            let three = kernel3(ty, operation).expect("a legal combination");
+            print!(" {:>14.2}", saved(two, three, ty, bytes, turns));
+        }
+        println!();
+    }
+}
+
+fn saved(two: Kernel, three: Kernel3, ty: Type, bytes: usize, turns: usize) -> f64 {
+    let (left, right, mut into) = (Buffer::new(bytes, 0), Buffer::new(bytes, 256), Buffer::new(bytes, 512));
+    let (count, calls) = (bytes / ty.size(), ((1 << 20) / bytes).max(1));
+    let ratios = (0..turns + 3).map(|_| {
+        let twice = time(calls, || {
+            // SAFETY: all buffers hold `bytes` aligned zeros, values of every type; they are three allocations.
+            unsafe {
+                std::ptr::copy_nonoverlapping(black_box(left.start()), black_box(into.start_mut()), bytes);
+                two(black_box(right.start()), black_box(into.start_mut()), black_box(count));
+            }
+        });
+        let once = time(calls, || {
+            // SAFETY: as above.
+            unsafe { three(black_box(left.start()), black_box(right.start()), into.start_mut(), black_box(count)) }
+        });
+        twice / once
+    });
+    spread(ratios.skip(3))[1]
 }
 
 /// p10, median, p90 of each.
@@ -114,8 +167,8 @@ struct Row {
 }
 
 fn measure(kernel: Kernel, ty: Type, bytes: usize, turns: usize) -> Row {
-    // Ordinary small numbers in every type, so that no float grows into infinity and no CPU takes a slow path; different
-    // distances from a page boundary, so that loads do not wait for stores that only look like theirs (4K aliasing).
+    // Zeros, so that no float grows into infinity or becomes subnormal, where some CPUs are slow. Different distances from
+    // a page boundary, so that loads do not wait for stores that only look like theirs (4K aliasing).
     let from = Buffer::new(bytes, 0);
     let mut into = Buffer::new(bytes, 256);
     let count = bytes / ty.size();

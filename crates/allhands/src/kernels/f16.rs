@@ -33,48 +33,46 @@ mod x86 {
 
     /// Operations on one register. What a CPU's register holds is an array here, so that the rest is plain Rust.
     macro_rules! by_conversion {
-        ($chunk:ident, $features:literal, $lanes:literal, $widen:ident, $narrow:ident, $register:ident) => {
+        ($chunk:ident, $features:literal, $lanes:literal, $widen:ident: $halves:ident, $narrow:ident: $floats:ident) => {
             #[target_feature(enable = $features)]
             #[inline]
             fn $chunk<C: Arithmetic>(left: [u16; $lanes], right: [u16; $lanes]) -> [u16; $lanes] {
                 // SAFETY: arrays and registers of one size, in which every pattern of bits is a value.
-                let (mut result, right): ([f32; $lanes], [f32; $lanes]) = unsafe {
-                    (
-                        transmute($widen(transmute::<[u16; $lanes], _>(left))),
-                        transmute($widen(transmute::<[u16; $lanes], _>(right))),
-                    )
-                };
-                for (result, right) in result.iter_mut().zip(right) {
+                let halves = |items| unsafe { transmute::<[u16; $lanes], $halves>(items) };
+                // SAFETY: as above.
+                let floats = |register| unsafe { transmute::<$floats, [f32; $lanes]>(register) };
+                let mut result = floats($widen(halves(left)));
+                for (result, right) in result.iter_mut().zip(floats($widen(halves(right)))) {
                     *result = C::combine(*result, right);
                 }
                 // SAFETY: as above.
-                unsafe {
-                    transmute($narrow::<_MM_FROUND_TO_NEAREST_INT>(transmute::<[f32; $lanes], $register>(result)))
-                }
+                let result = unsafe { transmute::<[f32; $lanes], $floats>(result) };
+                // SAFETY: as above.
+                unsafe { transmute::<$halves, [u16; $lanes]>($narrow::<_MM_FROUND_TO_NEAREST_INT>(result)) }
             }
         };
     }
 
-    by_conversion!(chunk_avx2, "avx2,f16c", 8, _mm256_cvtph_ps, _mm256_cvtps_ph, __m256);
+    by_conversion!(chunk_avx2, "avx2,f16c", 8, _mm256_cvtph_ps: __m128i, _mm256_cvtps_ph: __m256);
     by_conversion!(
         chunk_avx512,
         "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl",
         16,
-        _mm512_cvtph_ps,
-        _mm512_cvtps_ph,
-        __m512
+        _mm512_cvtph_ps: __m256i,
+        _mm512_cvtps_ph: __m512
     );
 
     #[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512fp16")]
     #[inline]
     fn chunk_fp16<C: Arithmetic>(left: [u16; 32], right: [u16; 32]) -> [u16; 32] {
         // SAFETY: arrays and registers of one size, in which every pattern of bits is a value.
-        let (left, right): (__m512h, __m512h) = unsafe { (transmute(left), transmute(right)) };
+        let halves = |items| unsafe { transmute::<[u16; 32], __m512h>(items) };
+        let (left, right) = (halves(left), halves(right));
         let result = if C::PRODUCT { _mm512_mul_ph(left, right) } else { _mm512_add_ph(left, right) };
         let nans = _mm512_cmp_ph_mask::<_CMP_UNORD_Q>(result, result);
         let nan = _mm512_set1_epi16(F16::NAN as i16);
         // SAFETY: as above.
-        unsafe { transmute(_mm512_mask_mov_epi16(_mm512_castph_si512(result), nans, nan)) }
+        unsafe { transmute::<__m512i, [u16; 32]>(_mm512_mask_mov_epi16(_mm512_castph_si512(result), nans, nan)) }
     }
 
     /// Loops over chunks; what remains is computed in a chunk of its own, the same way.

@@ -8,6 +8,9 @@ use super::loops::Forms;
 use super::operation::Operation;
 use super::types::Type;
 
+/// Padding inside an element keeps the compiler from making vector loops, so no level is faster than another.
+const PADDED: Level = Level::Portable;
+
 /// `None` where MPI defines nothing: exactly where [`Operation::is_legal_on`] says so (a test compares).
 pub(super) fn forms(ty: Type, operation: Operation, level: Level) -> Option<Forms> {
     match ty {
@@ -39,10 +42,10 @@ pub(super) fn forms(ty: Type, operation: Operation, level: Level) -> Option<Form
         Type::C64 => complex::<f64>(operation, level),
         Type::Bool => truth::<u8>(operation, level),
         Type::FloatInt => pair::<f32>(operation, level),
-        Type::DoubleInt => pair::<f64>(operation, level),
-        Type::LongInt => pair::<i64>(operation, level),
+        Type::DoubleInt => pair::<f64>(operation, PADDED),
+        Type::LongInt => pair::<i64>(operation, PADDED),
         Type::TwoInt => pair::<i32>(operation, level),
-        Type::ShortInt => pair::<i16>(operation, level),
+        Type::ShortInt => pair::<i16>(operation, PADDED),
     }
 }
 

@@ -78,7 +78,7 @@ macro_rules! float_reference {
                     $float::EPSILON.to_bits(),
                 ];
                 let magnitude = random.one_of(&special).unwrap_or(random.next() as $bits);
-                $float::from_bits(magnitude ^ if random.next() % 2 == 0 { 0 } else { sign })
+                $float::from_bits(magnitude ^ if random.next().is_multiple_of(2) { 0 } else { sign })
             }
 
             fn draw_ordinary(random: &mut Random) -> Self {
@@ -156,7 +156,7 @@ complex_reference! { f32 f64 }
 
 impl Reference for bool {
     fn draw(random: &mut Random) -> Self {
-        random.next() % 2 == 0
+        random.next().is_multiple_of(2)
     }
 
     fn draw_ordinary(random: &mut Random) -> Self {
@@ -223,7 +223,7 @@ impl Random {
 
     /// Half of the time.
     fn one_of<T: Copy>(&mut self, values: &[T]) -> Option<T> {
-        (self.next() % 2 == 0).then(|| values[self.next() as usize % values.len()])
+        self.next().is_multiple_of(2).then(|| values[self.next() as usize % values.len()])
     }
 }
 

@@ -8,7 +8,7 @@
 use std::marker::PhantomData;
 use std::ops::{Add, BitOrAssign, Mul, Sub};
 
-use super::{Combine, copy_and_accumulate};
+use super::Combine;
 
 pub(in crate::kernels) trait Float:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
@@ -82,25 +82,43 @@ floats! {
 /// Items between two looks at whether a NaN came out. Long enough that the compiler makes a vector loop of a block.
 const BLOCK: usize = 256;
 
-/// `into = operation(into, from).canonical()`. NaNs are rare, so a block is only searched for them if it has one: to see
+/// `into[i] = result(i, into[i]).canonical()`. NaNs are rare, so a block is only searched for them if it has one: to see
 /// that takes half an instruction per vector (two are compared with each other), to replace them two.
 #[inline(always)]
-fn accumulate_canonical<F: Float>(from: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
+fn write_block<F: Float>(into: &mut [F; BLOCK], result: impl Fn(usize, F) -> F) {
+    // Not a bool, of which the compiler makes no vector loop.
+    let mut found = F::Flag::default();
+    for (i, into) in into.iter_mut().enumerate() {
+        *into = result(i, *into);
+        found |= F::Flag::from(unordered(*into, *into));
+    }
+    if found != F::Flag::default() {
+        into.iter_mut().for_each(|item| *item = item.canonical());
+    }
+}
+
+#[inline(always)]
+fn accumulate<F: Float>(from: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
     let (from, from_rest) = from.as_chunks::<BLOCK>();
     let (into, into_rest) = into.as_chunks_mut::<BLOCK>();
     for (into, from) in into.iter_mut().zip(from) {
-        // Not a bool, of which the compiler makes no vector loop.
-        let mut found = F::Flag::default();
-        for (into, &from) in into.iter_mut().zip(from) {
-            *into = operation(*into, from);
-            found |= F::Flag::from(unordered(*into, *into));
-        }
-        if found != F::Flag::default() {
-            into.iter_mut().for_each(|item| *item = item.canonical());
-        }
+        write_block(into, |i, before| operation(before, from[i]));
     }
     for (into, &from) in into_rest.iter_mut().zip(from_rest) {
         *into = operation(*into, from).canonical();
+    }
+}
+
+#[inline(always)]
+fn combine_all<F: Float>(left: &[F], right: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
+    let (left, left_rest) = left.as_chunks::<BLOCK>();
+    let (right, right_rest) = right.as_chunks::<BLOCK>();
+    let (into, into_rest) = into.as_chunks_mut::<BLOCK>();
+    for ((into, left), right) in into.iter_mut().zip(left).zip(right) {
+        write_block(into, |i, _| operation(left[i], right[i]));
+    }
+    for ((into, &left), &right) in into_rest.iter_mut().zip(left_rest).zip(right_rest) {
+        *into = operation(left, right).canonical();
     }
 }
 
@@ -118,12 +136,12 @@ macro_rules! arithmetic {
 
             #[inline(always)]
             fn accumulate(from: &[F], into: &mut [F]) {
-                accumulate_canonical(from, into, |$left, $right| $result);
+                accumulate(from, into, |$left, $right| $result);
             }
 
             #[inline(always)]
             fn combine_all(left: &[F], right: &[F], into: &mut [F]) {
-                copy_and_accumulate::<Self>(left, right, into);
+                combine_all(left, right, into, |$left, $right| $result);
             }
         }
     )*};

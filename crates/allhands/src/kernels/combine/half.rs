@@ -5,8 +5,8 @@
 
 use std::marker::PhantomData;
 
+use super::Combine;
 use super::float::{Product, Sum};
-use super::{Combine, copy_and_accumulate};
 
 /// A float of 16 bits: how its bits become an f32 and come back.
 pub(in crate::kernels) trait Half {
@@ -134,7 +134,13 @@ impl<C: Arithmetic> Combine for RoundedTwo<C> {
 
     #[inline(always)]
     fn combine_all(left: &[u16], right: &[u16], into: &mut [u16]) {
-        copy_and_accumulate::<Self>(left, right, into);
+        let (left, left_rest) = left.as_chunks::<2>();
+        let (right, right_rest) = right.as_chunks::<2>();
+        let (into, into_rest) = into.as_chunks_mut::<2>();
+        for ((into, &left), &right) in into.iter_mut().zip(left).zip(right) {
+            *into = apart(two::<C>(together(left), together(right)));
+        }
+        Rounded::<BF16, C>::combine_all(left_rest, right_rest, into_rest);
     }
 }
 
