@@ -18,39 +18,39 @@ const SIZES: [(&str, usize); 3] = [("L1, 16 KiB", 16 << 10), ("L2, 512 KiB", 512
 const TARGET: f64 = 0.8;
 
 fn main() {
-    let flag = |name: &str| std::env::args().any(|argument| argument == name);
-    let turns = if flag("--quick") { 41 } else { 201 };
+    let passes = if std::env::args().any(|argument| argument == "--quick") { 2 } else { 20 };
 
     println!("levels here: {}", Level::available().map(|level| level.name()).collect::<Vec<_>>().join(", "));
     println!("GB/s = payload bytes / time; ratio = copy time / combine time; sums should reach {TARGET}\n");
     let mut below = Vec::new();
-    for (label, bytes) in SIZES {
+    for ((label, _), rows) in SIZES.iter().zip(combine_and_copy(passes)) {
         println!("{label} (each of the two buffers)");
         println!(
             "{:<11} {:<12} {:>8} {:>7} {:>7} {:>8} {:>7} {:>7} {:>7} {:>6} {:>6}",
             "type", "operation", "combine", "p10", "p90", "copy", "p10", "p90", "ratio", "p10", "p90"
         );
-        for (ty, operation) in rows() {
-            let kernel = kernel(ty, operation, Side::After).expect("a legal combination");
-            let row = measure(kernel, ty, bytes, turns);
-            let low = row.ratio[1] < TARGET;
+        for (ty, operation, samples) in rows {
+            let combine = spread(samples.iter().map(|sample| sample.combine));
+            let copy = spread(samples.iter().map(|sample| sample.copy));
+            let ratio = spread(samples.iter().map(Sample::ratio));
+            let low = operation == Operation::Sum && ratio.median < TARGET;
             println!(
                 "{:<11} {:<12} {:>8.1} {:>7.1} {:>7.1} {:>8.1} {:>7.1} {:>7.1} {:>7.2} {:>6.2} {:>6.2}{}",
                 ty.name(),
                 operation.name(),
-                row.combine[1],
-                row.combine[0],
-                row.combine[2],
-                row.copy[1],
-                row.copy[0],
-                row.copy[2],
-                row.ratio[1],
-                row.ratio[0],
-                row.ratio[2],
+                combine.median,
+                combine.p10,
+                combine.p90,
+                copy.median,
+                copy.p10,
+                copy.p90,
+                ratio.median,
+                ratio.p10,
+                ratio.p90,
                 if low { "  below" } else { "" }
             );
-            if low && operation == Operation::Sum {
-                below.push(format!("{ty} at {label}: {:.2}", row.ratio[1]));
+            if low {
+                below.push(format!("{ty} at {label}: {:.2}", ratio.median));
             }
         }
         println!();
@@ -59,9 +59,26 @@ fn main() {
         true => println!("every sum reaches {TARGET} of the copy's rate"),
         false => println!("sums below {TARGET} of the copy's rate: {}", below.join("; ")),
     }
+    levels(5 * passes);
+    three_operands(5 * passes);
+}
 
-    levels(turns / 2);
-    three_operands(turns / 2);
+type Rows = Vec<(Type, Operation, Vec<Sample>)>;
+
+/// The rows of every size. Passes over all of them, so that a minute in which the machine was busy is a part of every row
+/// and not the whole of one.
+fn combine_and_copy(passes: usize) -> [Rows; SIZES.len()] {
+    let mut sizes =
+        SIZES.map(|_| rows().into_iter().map(|(ty, operation)| (ty, operation, Vec::new())).collect::<Rows>());
+    for _ in 0..passes {
+        for ((_, bytes), rows) in SIZES.iter().zip(&mut sizes) {
+            for (ty, operation, samples) in rows {
+                let kernel = kernel(*ty, *operation, Side::After).expect("a legal combination");
+                samples.extend(measure(kernel, *ty, *bytes, 15));
+            }
+        }
+    }
+    sizes
 }
 
 /// Sums of everything that has one, then what else is worth knowing.
@@ -108,7 +125,8 @@ fn levels(turns: usize) {
             print!("  ");
             for &level in &levels {
                 let kernel = kernel_at(level, ty, operation, Side::After).expect("a legal combination");
-                print!(" {:>11.2}", measure(kernel, ty, bytes, turns).ratio[1]);
+                let samples = measure(kernel, ty, bytes, turns);
+                print!(" {:>11.2}", spread(samples.iter().map(Sample::ratio)).median);
             }
         }
         println!();
@@ -156,17 +174,22 @@ fn saved(two: Kernel, three: Kernel3, ty: Type, bytes: usize, turns: usize) -> f
         });
         twice / once
     });
-    spread(ratios.skip(3))[1]
+    spread(ratios.skip(3)).median
 }
 
-/// p10, median, p90 of each.
-struct Row {
-    combine: [f64; 3],
-    copy: [f64; 3],
-    ratio: [f64; 3],
+/// One turn, in payload bytes per nanosecond.
+struct Sample {
+    combine: f64,
+    copy: f64,
 }
 
-fn measure(kernel: Kernel, ty: Type, bytes: usize, turns: usize) -> Row {
+impl Sample {
+    fn ratio(&self) -> f64 {
+        self.combine / self.copy
+    }
+}
+
+fn measure(kernel: Kernel, ty: Type, bytes: usize, turns: usize) -> Vec<Sample> {
     // Zeros, so that no float grows into infinity or becomes subnormal, where some CPUs are slow. Different distances from
     // a page boundary, so that loads do not wait for stores that only look like theirs (4K aliasing).
     let from = Buffer::new(bytes, 0);
@@ -190,14 +213,10 @@ fn measure(kernel: Kernel, ty: Type, bytes: usize, turns: usize) -> Row {
         });
         // The first turns warm the caches and the clock.
         if turn >= 3 {
-            samples.push((bytes as f64 / combine, bytes as f64 / copy));
+            samples.push(Sample { combine: bytes as f64 / combine, copy: bytes as f64 / copy });
         }
     }
-    Row {
-        combine: spread(samples.iter().map(|sample| sample.0)),
-        copy: spread(samples.iter().map(|sample| sample.1)),
-        ratio: spread(samples.iter().map(|sample| sample.0 / sample.1)),
-    }
+    samples
 }
 
 /// Nanoseconds per call.
@@ -209,10 +228,17 @@ fn time(calls: usize, mut run: impl FnMut()) -> f64 {
     start.elapsed().as_nanos() as f64 / calls as f64
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+struct Spread {
+    p10: f64,
+    median: f64,
+    p90: f64,
+}
+
+fn spread(values: impl Iterator<Item = f64>) -> Spread {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    [1, 5, 9].map(|tenth| values[(values.len() - 1) * tenth / 10])
+    let [p10, median, p90] = [1, 5, 9].map(|tenth| values[(values.len() - 1) * tenth / 10]);
+    Spread { p10, median, p90 }
 }
 
 /// Zeros at a known distance from a page boundary.
