@@ -5,10 +5,10 @@ use std::fmt;
 /// A set of instructions that kernels are compiled for. All levels compute the same bits.
 ///
 /// Each pays, as the kernel benchmark shows: on operands in the first cache AVX2 is about twice as fast as SSE2 and AVX-512
-/// twice as fast again; in the second cache AVX2 reaches the rate of a copy for most types and AVX-512 for all but the
-/// 16-bit floats; beyond, memory decides, except where a combine is more than one or two instructions (f16, bf16, products
-/// of complex numbers, pairs). Pairs with padding gain nothing and are the portable ones at every level. Measured on one
-/// Intel CPU (Sapphire Rapids or its successor); not measured on AMD or Arm.
+/// about twice as fast again. Sums in the second cache reach the rate of a copy with AVX2, those of f16 with FP16, those of
+/// bf16 nowhere. Beyond, memory decides, except where a combine is more than a few instructions (f16, bf16, products of
+/// complex numbers, pairs). Pairs with padding gain nothing and are the portable ones at every level. Measured on one
+/// Intel CPU with AVX-512 FP16; not measured on AMD or Arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// What every CPU of this architecture has (SSE2 on x86-64, NEON on aarch64).
