@@ -29,11 +29,17 @@
 //!   and +0 are equal here, as are two NaNs. Padding bytes of a result have no meaning.
 
 mod combine;
+mod f16;
 mod level;
 mod loops;
 mod operation;
 mod table;
 mod types;
+
+#[cfg(test)]
+mod assembly;
+#[cfg(test)]
+mod tests;
 
 pub use level::Level;
 pub use operation::{KernelError, Operation, Side};

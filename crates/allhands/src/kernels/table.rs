@@ -1,11 +1,15 @@
 //! Which loop serves which type and operation.
 
-use super::combine::half::{BF16, F16, Rounded};
+use super::combine::half::{BF16, F16, RoundedTwo};
 use super::combine::{Twice, complex, float, half, integer, pair};
+use super::f16;
 use super::level::Level;
 use super::loops::Forms;
 use super::operation::Operation;
 use super::types::Type;
+
+/// Padding inside an element keeps the compiler from making vector loops, so no level is faster than another.
+const PADDED: Level = Level::Portable;
 
 /// `None` where MPI defines nothing: exactly where [`Operation::is_legal_on`] says so (a test compares).
 pub(super) fn forms(ty: Type, operation: Operation, level: Level) -> Option<Forms> {
@@ -19,15 +23,15 @@ pub(super) fn forms(ty: Type, operation: Operation, level: Level) -> Option<Form
         Type::U32 => unsigned::<u32>(operation, level),
         Type::U64 => unsigned::<u64>(operation, level),
         Type::F16 => match operation {
-            Operation::Sum => Some(Forms::of_f16::<float::Sum<f32>, Rounded<F16, float::Sum<f32>>>(level)),
-            Operation::Product => Some(Forms::of_f16::<float::Product<f32>, Rounded<F16, float::Product<f32>>>(level)),
+            Operation::Sum => Some(f16::forms::<float::Sum<f32>>(level)),
+            Operation::Product => Some(f16::forms::<float::Product<f32>>(level)),
             Operation::Min => Some(Forms::of::<half::Min<F16>>(level)),
             Operation::Max => Some(Forms::of::<half::Max<F16>>(level)),
             _ => None,
         },
         Type::BF16 => match operation {
-            Operation::Sum => Some(Forms::of::<Rounded<BF16, float::Sum<f32>>>(level)),
-            Operation::Product => Some(Forms::of::<Rounded<BF16, float::Product<f32>>>(level)),
+            Operation::Sum => Some(Forms::of::<RoundedTwo<float::Sum<f32>>>(level)),
+            Operation::Product => Some(Forms::of::<RoundedTwo<float::Product<f32>>>(level)),
             Operation::Min => Some(Forms::of::<half::Min<BF16>>(level)),
             Operation::Max => Some(Forms::of::<half::Max<BF16>>(level)),
             _ => None,
@@ -38,10 +42,10 @@ pub(super) fn forms(ty: Type, operation: Operation, level: Level) -> Option<Form
         Type::C64 => complex::<f64>(operation, level),
         Type::Bool => truth::<u8>(operation, level),
         Type::FloatInt => pair::<f32>(operation, level),
-        Type::DoubleInt => pair::<f64>(operation, level),
-        Type::LongInt => pair::<i64>(operation, level),
+        Type::DoubleInt => pair::<f64>(operation, PADDED),
+        Type::LongInt => pair::<i64>(operation, PADDED),
         Type::TwoInt => pair::<i32>(operation, level),
-        Type::ShortInt => pair::<i16>(operation, level),
+        Type::ShortInt => pair::<i16>(operation, PADDED),
     }
 }
 

@@ -6,14 +6,16 @@
 //! bits whatever the CPU, the position in the buffer and the order of the operands.
 
 use std::marker::PhantomData;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, BitOrAssign, Mul, Sub};
 
-use super::{Combine, copy_and_accumulate};
+use super::Combine;
 
 pub(in crate::kernels) trait Float:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     const NAN: Self;
+    /// As wide as the float: a flag that fits beside it in a vector.
+    type Flag: Copy + Default + PartialEq + BitOrAssign + From<bool>;
 
     fn bits_or(self, other: Self) -> Self;
     fn bits_and(self, other: Self) -> Self;
@@ -54,9 +56,10 @@ fn unordered<F: PartialOrd>(a: F, b: F) -> bool {
 }
 
 macro_rules! floats {
-    ($($float:ident = $nan:expr;)*) => {$(
+    ($($float:ident, $flag:ident, $nan:expr;)*) => {$(
         impl Float for $float {
             const NAN: Self = $float::from_bits($nan);
+            type Flag = $flag;
 
             #[inline(always)]
             fn bits_or(self, other: Self) -> Self {
@@ -72,45 +75,51 @@ macro_rules! floats {
 }
 
 floats! {
-    f32 = 0x7fc0_0000;
-    f64 = 0x7ff8_0000_0000_0000;
+    f32, u32, 0x7fc0_0000;
+    f64, u64, 0x7ff8_0000_0000_0000;
 }
 
 /// Items between two looks at whether a NaN came out. Long enough that the compiler makes a vector loop of a block.
-const BLOCK: usize = 512;
+const BLOCK: usize = 256;
 
-/// `into = operation(into, from).canonical()`. NaNs are rare, so a block is only searched for them if it has one.
+/// `into[i] = result(i, into[i]).canonical()`. NaNs are rare, so a block is only searched for them if it has one: to see
+/// that takes half an instruction per vector (two are compared with each other), to replace them two.
 #[inline(always)]
-fn accumulate_canonical<F: Float>(from: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
+fn write_block<F: Float>(into: &mut [F; BLOCK], result: impl Fn(usize, F) -> F) {
+    // Not a bool, of which the compiler makes no vector loop.
+    let mut found = F::Flag::default();
+    for (i, into) in into.iter_mut().enumerate() {
+        *into = result(i, *into);
+        found |= F::Flag::from(unordered(*into, *into));
+    }
+    if found != F::Flag::default() {
+        into.iter_mut().for_each(|item| *item = item.canonical());
+    }
+}
+
+#[inline(always)]
+fn accumulate<F: Float>(from: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
     let (from, from_rest) = from.as_chunks::<BLOCK>();
     let (into, into_rest) = into.as_chunks_mut::<BLOCK>();
     for (into, from) in into.iter_mut().zip(from) {
-        let (low, high) = into.split_at_mut(BLOCK / 2);
-        if accumulate_halves(from, low, high, &operation) {
-            into.iter_mut().for_each(|item| *item = item.canonical());
-        }
+        write_block(into, |i, before| operation(before, from[i]));
     }
     for (into, &from) in into_rest.iter_mut().zip(from_rest) {
         *into = operation(*into, from).canonical();
     }
 }
 
-/// Whether there was a NaN among the results. One comparison asks that of two of them, one from each half.
 #[inline(always)]
-fn accumulate_halves<F: Float>(
-    from: &[F; BLOCK],
-    low: &mut [F],
-    high: &mut [F],
-    operation: &impl Fn(F, F) -> F,
-) -> bool {
-    let (from_low, from_high) = from.split_at(BLOCK / 2);
-    let mut found = false;
-    for (((low, high), &from_low), &from_high) in low.iter_mut().zip(high).zip(from_low).zip(from_high) {
-        *low = operation(*low, from_low);
-        *high = operation(*high, from_high);
-        found |= unordered(*low, *high);
+fn combine_all<F: Float>(left: &[F], right: &[F], into: &mut [F], operation: impl Fn(F, F) -> F) {
+    let (left, left_rest) = left.as_chunks::<BLOCK>();
+    let (right, right_rest) = right.as_chunks::<BLOCK>();
+    let (into, into_rest) = into.as_chunks_mut::<BLOCK>();
+    for ((into, left), right) in into.iter_mut().zip(left).zip(right) {
+        write_block(into, |i, _| operation(left[i], right[i]));
     }
-    found
+    for ((into, &left), &right) in into_rest.iter_mut().zip(left_rest).zip(right_rest) {
+        *into = operation(left, right).canonical();
+    }
 }
 
 macro_rules! arithmetic {
@@ -127,12 +136,12 @@ macro_rules! arithmetic {
 
             #[inline(always)]
             fn accumulate(from: &[F], into: &mut [F]) {
-                accumulate_canonical(from, into, |$left, $right| $result);
+                accumulate(from, into, |$left, $right| $result);
             }
 
             #[inline(always)]
             fn combine_all(left: &[F], right: &[F], into: &mut [F]) {
-                copy_and_accumulate::<Self>(left, right, into);
+                combine_all(left, right, into, |$left, $right| $result);
             }
         }
     )*};

@@ -37,16 +37,6 @@ pub(super) trait Combine {
     }
 }
 
-/// [`Combine::combine_all`] out of [`Combine::accumulate`], a few cache lines at a time, so that the copy stays near.
-#[inline(always)]
-fn copy_and_accumulate<C: Combine>(left: &[C::Item], right: &[C::Item], into: &mut [C::Item]) {
-    const NEAR: usize = 512;
-    for ((into, left), right) in into.chunks_mut(NEAR).zip(left.chunks(NEAR)).zip(right.chunks(NEAR)) {
-        into.copy_from_slice(left);
-        C::accumulate(right, into);
-    }
-}
-
 /// An element that is two items, combined one by one.
 pub(super) struct Twice<C>(C);
 
