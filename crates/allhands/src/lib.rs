@@ -1,3 +1,56 @@
-//! Collective communication that knows where ranks sit.
+//! Collective communication that knows where ranks sit: plans, reductions and thread ranks.
+//!
+//! ```
+//! use allhands::{Op, Topology};
+//!
+//! let sums = allhands::threads(Topology::regular(2, 4)?, |comm| {
+//!     let mut plan = comm.allreduce_plan::<f64>(1024, Op::sum())?; // persistent: chosen and compiled once
+//!     let mut x = vec![1.0; 1024];
+//!     plan.run_in_place(&mut x)?;
+//!     let mut all = [0; 8];
+//!     comm.allgather(&[comm.rank()  as u32], &mut all)?; // one call; plans are cached by shape
+//!     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+//!     assert!(plan.explain().contains("allreduce on 8 ranks"));
+//!     Ok(x[0])
+//! })?;
+//! assert_eq!(sums, [8.0; 8]);
+//! # Ok::<(), allhands::Error>(())
+//! ```
 
+mod choose;
+mod comm;
+mod error;
 pub mod kernels;
+mod layout;
+mod op;
+mod plan;
+mod program;
+mod threads;
+
+pub use allhands_schedule::Topology;
+pub use comm::Comm;
+pub use error::{Error, Result};
+pub use op::Op;
+pub use plan::{Options, Pending, Plan};
+pub use threads::{Threads, threads};
+
+/// The program that a rank would run, one instruction a line: `count` elements of `element` bytes in each block (or in the
+/// whole vector of an allreduce, a bcast or a reduce), or as many units as the problem's counts say.
+///
+/// ```
+/// use allhands_schedule::{Choice, Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Allreduce, Topology::flat(2)?);
+/// let choice = Choice::parse(Collective::Allreduce, "recursive-doubling")?.prepare(&problem)?;
+/// let text = allhands::program_text(&choice, 0, 4, 8);
+/// assert!(text.contains("send          to 1, 32 bytes"));
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+pub fn program_text(prepared: &allhands_schedule::Prepared, rank: usize, count: usize, element: usize) -> String {
+    let problem = prepared.problem();
+    let amount = match problem.counts.is_empty() {
+        true => layout::Amount::Each(count),
+        false => layout::Amount::Listed(problem.counts.iter().map(|units| units * count).collect()),
+    };
+    let schedule = prepared.rank(rank);
+    program::compile(problem, &schedule, prepared.blocks(), element, &amount, program::Buffers::Apart).to_string()
+}

@@ -183,13 +183,17 @@ pub(crate) unsafe fn run(
     unsafe { core.engine.begin(input, output) };
     let running = Running(&mut core);
     let mut outcome = running.0.step(buffers);
-    if outcome == Ok(false) {
+    if matches!(outcome, Ok(false)) {
         let core = RefCell::new(&mut *running.0);
         let ready = || {
             rank.progress();
-            let mut core = core.borrow_mut();
-            outcome = core.step(buffers);
-            outcome != Ok(false)
+            match core.borrow_mut().step(buffers) {
+                Ok(false) => false,
+                ended => {
+                    outcome = ended;
+                    true
+                }
+            }
         };
         let awaited = || {
             let core = core.borrow();
@@ -208,11 +212,11 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
         return Ok(());
     }
     let mut outcome = core.borrow_mut().progress();
-    if outcome == Ok(false) {
+    if matches!(outcome, Ok(false)) {
         let ready = || {
             rank.progress();
             outcome = core.borrow_mut().progress();
-            outcome != Ok(false)
+            !matches!(outcome, Ok(false))
         };
         let awaited = || {
             let core = core.borrow();

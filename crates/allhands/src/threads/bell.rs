@@ -16,6 +16,7 @@
 use super::sync::{AtomicBool, Bed, Ordering, spin_loop, yield_now};
 
 /// One rank's bell.
+#[repr(align(128))]
 pub(crate) struct Bell {
     asleep: AtomicBool,
     bed: Bed,

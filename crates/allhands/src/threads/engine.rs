@@ -72,18 +72,19 @@ impl Engine {
             gate: 0,
             bases: [std::ptr::null_mut(); 4],
         };
-        if engine.meetings.iter().any(Option::is_some) {
-            engine.share(rank, topology, program.shared)?;
-        }
+        engine.share(rank, topology, program.shared)?;
         Ok(engine)
     }
 
-    /// Waits until all ranks of the node have said how much shared memory they need.
+    /// Says how much shared memory this rank needs and, if it needs any, waits until all ranks of the node have said so.
     fn share(&mut self, rank: usize, topology: &Topology, bytes: usize) -> Result<()> {
         let node = topology.region_of(1, rank);
         let neighbours: Vec<usize> = topology.members(1, node).map(|member| self.members[member]).collect();
         self.hub.need_shared(node, neighbours.len(), bytes);
         neighbours.iter().for_each(|&neighbour| self.world.ring(neighbour));
+        if bytes == 0 {
+            return Ok(());
+        }
         self.world.begin(self.me, self.hub.operation());
         let waited = self.world.wait(self.me, || self.hub.shared(node).is_some(), || neighbours.clone());
         self.world.end(self.me);

@@ -9,7 +9,7 @@
 
 use super::sync::{AtomicU32, Ordering};
 
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Meeting {
     arrived: AtomicU32,
     gate: AtomicU32,

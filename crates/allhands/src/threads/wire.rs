@@ -51,7 +51,8 @@ unsafe impl Send for Wire {}
 // SAFETY: as above: every cell has one writer at a time, and readers only between the stores the protocol names.
 unsafe impl Sync for Wire {}
 
-#[repr(align(64))]
+/// Lines are fetched in pairs: a slot has one to itself.
+#[repr(align(128))]
 struct Slot {
     seq: AtomicU32,
     inline: UnsafeCell<[u64; INLINE / 8]>,
@@ -65,10 +66,10 @@ pub(crate) struct Small {
     consumed: Consumed,
 }
 
-#[repr(align(64))]
+#[repr(align(128))]
 struct Consumed(AtomicU32);
 
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Large {
     state: AtomicU32,
     pieces: UnsafeCell<Vec<Piece>>,
@@ -88,7 +89,7 @@ impl Wire {
         if bytes > SMALL {
             return Wire::Large(Large { state: AtomicU32::new(IDLE), pieces: UnsafeCell::new(Vec::new()) });
         }
-        let (slots, words) = if bytes <= INLINE { (8, 0) } else { (2, bytes.div_ceil(8)) };
+        let (slots, words) = if bytes <= INLINE { (16, 0) } else { (2, bytes.div_ceil(8)) };
         let slot = |_| Slot {
             seq: AtomicU32::new(0),
             inline: UnsafeCell::new([0; INLINE / 8]),

@@ -14,7 +14,7 @@ pub(crate) struct World {
     timeout: Duration,
     bells: Vec<OnceLock<Bell>>,
     /// For each rank the number of the operation it is in; 0 in none.
-    doing: Vec<AtomicU64>,
+    doing: Vec<Doing>,
     /// Names of operations by number.
     operations: Mutex<Vec<String>>,
     left: Vec<AtomicBool>,
@@ -22,6 +22,10 @@ pub(crate) struct World {
     failure: Mutex<Option<Error>>,
     hubs: Mutex<HashMap<Key, Joining>>,
 }
+
+/// Written twice a run: ranks must not share a line, nor the pair of lines that is fetched together.
+#[repr(align(128))]
+struct Doing(AtomicU64);
 
 /// A plan in the making: on which communicator, the how-manieth.
 pub(crate) type Key = (u64, u64);
@@ -42,7 +46,7 @@ impl World {
             patience: Patience::for_ranks(ranks),
             timeout,
             bells: (0..ranks).map(|_| OnceLock::new()).collect(),
-            doing: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
+            doing: (0..ranks).map(|_| Doing(AtomicU64::new(0))).collect(),
             operations: Mutex::new(vec!["nothing".into()]),
             left: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
             failed: AtomicBool::new(false),
@@ -89,16 +93,16 @@ impl World {
 
     #[inline]
     pub(crate) fn begin(&self, rank: usize, operation: u64) {
-        self.doing[rank].store(operation, Ordering::Relaxed);
+        self.doing[rank].0.store(operation, Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn end(&self, rank: usize) {
-        self.doing[rank].store(0, Ordering::Relaxed);
+        self.doing[rank].0.store(0, Ordering::Relaxed);
     }
 
     fn operation(&self, rank: usize) -> String {
-        lock(&self.operations)[self.doing[rank].load(Ordering::Relaxed) as usize].clone()
+        lock(&self.operations)[self.doing[rank].0.load(Ordering::Relaxed) as usize].clone()
     }
 
     /// Waits as `rank` until `ready`, which may do work; `awaited` says which ranks must act for it.
