@@ -28,7 +28,7 @@
 //! up moves PUBLISHED to REVOKED by compare-exchange; if that fails because the receiver is READING, it waits for IDLE, which
 //! a running receiver always stores, also when it unwinds. So when the sender returns, nobody reads its memory.
 
-use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
+use super::sync::{AtomicU32, Ordering, UnsafeCell, fence, spin_loop};
 
 /// Messages up to this many bytes are copied through a slot; larger ones are read from the sender's memory.
 pub(crate) const SMALL: usize = 2048;
@@ -205,7 +205,10 @@ impl Small {
             // SAFETY: the slot is free: the receiver has stored `consumed` after its last read.
             slot.body.with_mut(|body| copy(unsafe { (*body).as_mut_ptr() }.cast()));
         }
-        slot.seq.store(run, Ordering::SeqCst);
+        // A plain store commits together with the payload's; a locked one would let the spinning receiver take the line away
+        // in between, and then need it back.
+        slot.seq.store(run, Ordering::Release);
+        fence(Ordering::SeqCst);
     }
 }
 
