@@ -5,7 +5,7 @@
 //! has its receive, of the same blocks, in the same order; that nothing deadlocks even if every send waits for its
 //! receive; that no receive of a round touches what the round sends; and that two ranks never touch the same shared
 //! memory between two meetings unless both only read. It computes two properties, [`Report::ordered`] and
-//! [`Report::identical`].
+//! [`Report::identical`], and holds them against what the problem's reduction asks for.
 //!
 //! ```
 //! use allhands_schedule::{Choice, Collective, Problem, Topology, verify};
@@ -84,6 +84,12 @@ pub enum Fault {
     Missing { rank: usize, position: usize },
     #[error("rank {rank}: output {position} should hold {wanted}, but holds {found}")]
     Wrong { rank: usize, position: usize, wanted: String, found: String },
+    #[error("rank {rank}: output {position} is not combined in rank order, but the operation does not commute")]
+    NotOrdered { rank: usize, position: usize },
+    #[error(
+        "rank {rank}: output {position} is another expression than on the ranks before, but identical results are asked for"
+    )]
+    NotIdentical { rank: usize, position: usize },
     #[error("rank {rank} can leave the barrier before rank {other} has come")]
     NotEverybody { rank: usize, other: usize },
 }
@@ -296,6 +302,12 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
                 }
                 ordered &= self.symbols.ordered(found);
                 identical &= *results[block].get_or_insert(found) == found;
+                if !ordered && !problem.reduction.commutative {
+                    return Err(Fault::NotOrdered { rank, position });
+                }
+                if !identical && problem.reduction.identical {
+                    return Err(Fault::NotIdentical { rank, position });
+                }
             }
         }
         Ok((ordered, identical))
