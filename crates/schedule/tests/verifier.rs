@@ -128,6 +128,14 @@ fn what_the_reduction_asks_for_is_proved_too() {
 }
 
 #[test]
+fn a_vector_cut_into_no_blocks_proves_nothing() {
+    for collective in ["allreduce", "bcast", "reduce"] {
+        let outcome = judge(&format!("collective {collective}\ntopology [0,1]\nblocks 0\nrank 0\nrank 1"));
+        assert!(matches!(outcome, Err(Fault::Blocks { wanted: 1, blocks: 0, .. })), "{collective}: {outcome:?}");
+    }
+}
+
+#[test]
 fn results_and_sizes_are_compared_block_by_block() {
     let one = |body: &str| judge(&format!("collective allreduce\ntopology [0]\nblocks 2\nrank 0\n round\n{body}"));
     assert_eq!(one("copy input[0..2] -> output[0..2]"), Ok((true, true, 0)));

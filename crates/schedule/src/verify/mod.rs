@@ -127,7 +127,7 @@ pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Resu
         Collective::Allgather | Collective::ReduceScatter => ranks,
         Collective::Alltoall => ranks * ranks,
         Collective::Barrier => 0,
-        _ => *blocks,
+        _ => (*blocks).max(1),
     };
     if *blocks != wanted {
         return Err(Fault::Blocks { collective: problem.collective, ranks, wanted, blocks: *blocks });
