@@ -70,6 +70,8 @@ pub enum Fault {
     Misfit { rank: usize, round: usize, space: Space, position: usize, fits: usize, block: usize },
     #[error("rank {rank}, round {round}: copies or combines {from} blocks with {to}")]
     Lengths { rank: usize, round: usize, from: usize, to: usize },
+    #[error("rank {rank}, round {round}: {space} {position} is both read and written by one copy or combine")]
+    Aliased { rank: usize, round: usize, space: Space, position: usize },
     #[error("rank {rank}, round {round}: {space} {position} is received while the same round sends or receives it")]
     Overlap { rank: usize, round: usize, space: Space, position: usize },
     #[error("rank {rank}, round {round}: {collective} combines nothing")]
@@ -235,6 +237,10 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
         };
         if from.count != to.count {
             return Err(Fault::Lengths { rank, round, from: from.count, to: to.count });
+        }
+        if from.overlaps(&to) && to.space != Space::Input {
+            let position = from.first.max(to.first);
+            return Err(Fault::Aliased { rank, round, space: to.space, position });
         }
         let mut symbols = Vec::with_capacity(from.count);
         self.memory.read(rank, round, from, &mut symbols)?;
