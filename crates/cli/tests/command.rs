@@ -71,8 +71,10 @@ fn bad_requests_name_the_fact_and_what_would_be_legal() {
     refused(&explain("--topology 4 --rank 4"), &["0..=3"]);
     refused(&explain("--topology 4 --root 1"), &["allgather has no root"]);
     refused(&explain("--topology 4 --bytes lots"), &["4K"]);
-    refused(&explain("--topology 4 --counts 1,2"), &["2 counts", "4"]);
-    refused(&explain("--topology 4 --counts 1,x"), &["\"x\" is not a count"]);
+    let vector = |rest: &str| run(&format!("explain allgatherv --algorithm {gather} --topology 4 --counts {rest}"));
+    refused(&vector("1,2"), &["2 counts", "give 4"]);
+    refused(&vector("1,x"), &["\"x\" is not a count"]);
+    refused(&explain("--topology 4 --counts 1,2,3,4"), &["allgather has no counts", "allgatherv"]);
     refused(&explain("--topology 5000"), &["4096", "--rank"]);
     refused(&explain("--topology 4 --rank 1 --format svg"), &["leave out --rank"]);
     refused(&explain("--topology 4 --placement no-such-file"), &["no-such-file", "cyclic"]);

@@ -65,7 +65,21 @@ fn a_root_must_be_a_rank_and_counts_must_fit() {
             .to_string()
             .contains("3 counts for allgatherv on 4 ranks")
     );
+    let message = problem.clone().with_counts(vec![1]).unwrap_err().to_string();
+    assert_eq!(message, "1 counts for allgatherv on 4 ranks; give 4");
     assert!(problem.with_counts(vec![0; 4]).is_ok());
+    for (collective, remedy) in [
+        (Collective::Allgather, "ask for allgatherv"),
+        (Collective::ReduceScatterBlock, "ask for reduce_scatter"),
+        (Collective::Allreduce, "leave them out"),
+        (Collective::Barrier, "leave them out"),
+    ] {
+        for counts in [1, 4] {
+            let problem = Problem::new(collective, Topology::flat(4).unwrap());
+            let message = problem.with_counts(vec![3; counts]).unwrap_err().to_string();
+            assert!(message.contains("has no counts") && message.contains(remedy), "{collective}: {message}");
+        }
+    }
 }
 
 #[test]
