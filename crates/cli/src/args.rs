@@ -9,8 +9,14 @@ use clap::Args;
 
 use crate::failure::{Failure, Result};
 
-/// More ranks than this are not made, verified or drawn together.
-pub(crate) const MOST_RANKS: usize = 4096;
+/// More ranks than this are not made and drawn together.
+pub(crate) const MOST_DRAWN: usize = 4096;
+
+/// More ranks than this are not verified: some algorithms send a message for each pair of them.
+pub(crate) const MOST_VERIFIED: usize = 1024;
+
+/// Of more ranks than this, not even one is made alone: a ring has a round for each of them.
+const MOST_RANKS: usize = 1 << 21;
 
 /// Where the ranks sit.
 #[derive(Args, Debug)]
@@ -30,7 +36,11 @@ impl Seating {
     /// The topology, if one is given.
     pub(crate) fn resolve(&self) -> Result<Option<Topology>> {
         match &self.topology {
-            Some(text) => Ok(Some(self.place(text.parse()?)?)),
+            Some(text) => {
+                let topology: Topology = text.parse()?;
+                at_most(topology.ranks(), MOST_RANKS, "ask for fewer")?;
+                Ok(Some(self.place(topology)?))
+            }
             None if self.placement != "sequential" => {
                 Err(Failure::Usage("--placement needs a --topology to place ranks on".into()))
             }
@@ -71,12 +81,12 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<String> {
 #[derive(Args, Debug)]
 pub(crate) struct Details {
     /// The special rank of bcast and reduce [default: 0]
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", requires = "collective")]
     root: Option<usize>,
 
     /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter), or for each pair,
     /// source-major (alltoallv)
-    #[arg(long, value_name = "A,B,...")]
+    #[arg(long, value_name = "A,B,...", requires = "collective")]
     counts: Option<String>,
 }
 
@@ -112,11 +122,11 @@ fn numbers(text: &str) -> Result<Vec<usize>> {
 }
 
 /// Refuses what would take too much memory, and says what to do instead.
-pub(crate) fn at_most(ranks: usize, remedy: &str) -> Result<()> {
-    if ranks <= MOST_RANKS {
+pub(crate) fn at_most(ranks: usize, most: usize, remedy: &str) -> Result<()> {
+    if ranks <= most {
         return Ok(());
     }
-    Err(Failure::Usage(format!("{ranks} ranks are more than the {MOST_RANKS} that are made together; {remedy}")))
+    Err(Failure::Usage(format!("{ranks} ranks are more than the {most} that are served here; {remedy}")))
 }
 
 /// `8`, `1..64` or `1..=64`: both ends included.
@@ -133,7 +143,7 @@ pub(crate) fn ranks(text: &str) -> Result<RangeInclusive<usize>> {
         (0, _) => Err(wrong("0 ranks do nothing")),
         _ if first > last => Err(wrong("the range is empty")),
         _ => {
-            at_most(last, "ask for fewer")?;
+            at_most(last, MOST_VERIFIED, "ask for fewer")?;
             Ok(first..=last)
         }
     }

@@ -71,19 +71,38 @@ fn bad_requests_name_the_fact_and_what_would_be_legal() {
     refused(&explain("--topology 4 --rank 4"), &["0..=3"]);
     refused(&explain("--topology 4 --root 1"), &["allgather has no root"]);
     refused(&explain("--topology 4 --bytes lots"), &["4K"]);
-    refused(&explain("--topology 4 --counts 1,2"), &["2 counts", "4"]);
-    refused(&explain("--topology 4 --counts 1,x"), &["\"x\" is not a count"]);
+    let vector = |rest: &str| run(&format!("explain allgatherv --algorithm {gather} --topology 4 --counts {rest}"));
+    refused(&vector("1,2"), &["2 counts", "give 4"]);
+    refused(&vector("1,x"), &["\"x\" is not a count"]);
+    refused(&explain("--topology 4 --counts 1,2,3,4"), &["allgather has no counts", "allgatherv"]);
     refused(&explain("--topology 5000"), &["4096", "--rank"]);
+    refused(&run("explain allgather --algorithm ring --topology 4096"), &["4096 ranks", "16773120 messages", "--rank"]);
+    refused(&run("explain alltoall --algorithm bruck --topology 4096"), &["100663296 blocks", "--rank"]);
+    for huge in ["4294967295 --rank 5", "4000000000,1 --rank 5 --placement cyclic", "2097153 --rank 5"] {
+        refused(&explain(&format!("--topology {huge}")), &["more than the 2097152"]);
+    }
+    refused(&explain("--topology 18446744073709551615,2"), &["more ranks than can be counted"]);
+    refused(&explain(&format!("--topology {}", ["1"; 9999].join("x"))), &["9998 levels"]);
     refused(&explain("--topology 4 --rank 1 --format svg"), &["leave out --rank"]);
     refused(&explain("--topology 4 --placement no-such-file"), &["no-such-file", "cyclic"]);
     refused(&run("explain allgather --algorithm no-such --topology 4"), &["no-such", &gather]);
     refused(&run("explain gather --algorithm ring --topology 4"), &["\"gather\"", "allgather"]);
     refused(&run("list gather"), &["\"gather\"", "allgather"]);
-    for range in ["0", "0..4", "4..1", "x", "1..9999"] {
+    for range in ["0", "0..4", "4..1", "x", "1..9999", "1025"] {
         refused(&run(&format!("verify --ranks {range}")), &["ranks"]);
     }
     refused(&run("verify --placement cyclic"), &["--topology"]);
     refused(&run("verify --file no-such-file"), &["no-such-file"]);
+    for ignored in ["--algorithm bruck", "--placement cyclic", "--ranks 4"] {
+        let outcome = run(&format!("verify --file no-such-file {ignored}"));
+        assert_eq!(outcome.code, Some(2));
+        assert!(outcome.err.contains("cannot be used with"), "{}", outcome.err);
+    }
+    for orphan in ["--root 1", "--counts 1,2"] {
+        let outcome = run(&format!("verify --ranks 4 {orphan}"));
+        assert_eq!(outcome.code, Some(2));
+        assert!(outcome.err.contains("COLLECTIVE"), "{}", outcome.err);
+    }
 }
 
 #[test]
@@ -234,6 +253,10 @@ fn a_schedule_by_hand_is_proved_or_refuted() {
     refused(&verify("spelt", &PAIR.replace("recv 0", "receive 0")), &["line 13", "receive", "recv"]);
     refused(&verify("huge", &PAIR.replace("blocks 1", "blocks 99999999999")), &["line 4", "too large"]);
     refused(&verify("large", &PAIR.replace("blocks 1", "blocks 99999999")), &["fewer blocks"]);
+    let doubling: String =
+        (0..28).map(|k| format!("    copy scratch[0..{}] -> scratch[{0}..{}]\n", 1 << k, 2 << k)).collect();
+    let swollen = PAIR.replacen("rank 1\n", &format!("copy input[0] -> scratch[0]\n{doubling}rank 1\n"), 1);
+    refused(&verify("swollen", &swollen), &["more than can be verified", "shorter spans"]);
     let far = verify("far", &PAIR.replace("send 1: input[0]", "send 1: scratch[7..9999999]"));
     assert_eq!(far.code, Some(1), "{}", far.err);
 }

@@ -156,10 +156,16 @@ impl Problem {
     /// With sizes that differ.
     pub fn with_counts(self, counts: Vec<usize>) -> Result<Problem> {
         let ranks = self.ranks();
-        let wanted = match self.collective.family() {
-            Collective::Alltoall => ranks * ranks,
-            Collective::Allgather | Collective::ReduceScatter => ranks,
-            _ => 1,
+        let none = |vector: Option<Collective>| {
+            Err(Error::NoCounts { collective: self.collective.name(), vector: vector.map(Collective::name) })
+        };
+        let wanted = match self.collective {
+            Collective::Allgatherv | Collective::ReduceScatter => ranks,
+            Collective::Alltoallv => ranks * ranks,
+            Collective::Allgather => return none(Some(Collective::Allgatherv)),
+            Collective::Alltoall => return none(Some(Collective::Alltoallv)),
+            Collective::ReduceScatterBlock => return none(Some(Collective::ReduceScatter)),
+            Collective::Allreduce | Collective::Bcast | Collective::Reduce | Collective::Barrier => return none(None),
         };
         if counts.len() != wanted {
             return Err(Error::Counts { collective: self.collective.name(), given: counts.len(), ranks, wanted });

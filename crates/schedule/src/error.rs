@@ -96,8 +96,16 @@ pub enum Error {
         /// How many ranks there are.
         ranks: usize,
     },
+    /// Counts for a collective whose blocks have one size, or belong to no rank.
+    #[error("{collective} has no counts; leave them out{}", .vector.map(|name| format!(", or ask for {name}")).unwrap_or_default())]
+    NoCounts {
+        /// The collective.
+        collective: &'static str,
+        /// The one that has counts, where there is one.
+        vector: Option<&'static str>,
+    },
     /// Counts of the wrong number.
-    #[error("{given} counts for {collective} on {ranks} ranks; give one for all, or {wanted}")]
+    #[error("{given} counts for {collective} on {ranks} ranks; give {wanted}")]
     Counts {
         /// The collective.
         collective: &'static str,

@@ -28,7 +28,7 @@ pub(crate) fn prime_factors(mut n: usize) -> Vec<usize> {
     factors
 }
 
-/// Whether the product of `base + 1` over the list reaches `p`, without overflow.
+/// Whether the product of the factors reaches `p`, without overflow.
 pub(crate) fn product_reaches(factors: impl IntoIterator<Item = usize>, p: usize) -> bool {
     factors.into_iter().fold(1usize, usize::saturating_mul) >= p
 }

@@ -77,9 +77,9 @@ impl Span {
         self.first + self.count
     }
 
-    /// Whether the two have a position in common.
+    /// Whether the two have a position in common. An empty span has none.
     pub fn overlaps(&self, other: &Span) -> bool {
-        self.space == other.space && self.first < other.end() && other.first < self.end()
+        self.space == other.space && self.first.max(other.first) < self.end().min(other.end())
     }
 }
 

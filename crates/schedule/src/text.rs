@@ -516,7 +516,7 @@ end
             ("topology 1x2", "topology 1x3", 18, "rank 2 is missing"),
             ("topology 1x2", "topology 1x1", 6, "there is no rank 1"),
             ("topology 1x2", "topology 1x2\nroot 2", 7, "root 2 is not a rank"),
-            ("topology 1x2", "topology 1x2\ncounts 1 2", 7, "2 counts"),
+            ("topology 1x2", "topology 1x2\ncounts 1 2", 7, "no counts"),
             ("topology 1x2", "topology 1x2\nreduction fast", 5, "expected non-commutative or identical"),
             ("blocks 1", "", 6, "the line `blocks` is missing"),
             ("blocks 1", "blocks 1\nblocks 1", 6, "given twice"),

@@ -55,6 +55,12 @@ enum Placement {
     },
 }
 
+/// More ranks cannot be counted in the 32 bits that a rank has.
+const MOST_RANKS: usize = u32::MAX as usize;
+
+/// No machine has more levels, and whoever walks down a topology needs a bounded stack.
+const MOST_LEVELS: usize = 64;
+
 impl Topology {
     /// Ranks with nothing between them.
     pub fn flat(ranks: usize) -> Result<Topology> {
@@ -69,9 +75,11 @@ impl Topology {
     /// Even regions, outermost count first, ranks of the innermost region last: `[64, 2, 8]`.
     pub fn nested(counts: &[usize]) -> Result<Topology> {
         let text = || counts.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-        let too_large = || Error::Topology { text: text(), fact: "more ranks than can be counted".into() };
+        let wrong = |fact: String| Error::Topology { text: text(), fact };
+        check_levels(counts.len().saturating_sub(1)).map_err(wrong)?;
+        let too_large = || wrong("more ranks than can be counted".into());
         let ranks = counts.iter().try_fold(1usize, |product, &count| product.checked_mul(count));
-        let ranks = ranks.filter(|&ranks| ranks <= u32::MAX as usize).ok_or_else(too_large)?;
+        let ranks = ranks.filter(|&ranks| ranks <= MOST_RANKS).ok_or_else(too_large)?;
         if ranks == 0 || counts.is_empty() {
             return Err(Error::Topology { text: text(), fact: "there are 0 ranks".into() });
         }
@@ -85,9 +93,15 @@ impl Topology {
 
     /// Nodes of the sizes given.
     pub fn uneven(sizes: &[usize]) -> Result<Topology> {
-        if sizes.is_empty() || sizes.contains(&0) {
+        let wrong = |fact: &str| {
             let text = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-            return Err(Error::Topology { text, fact: "a node has 0 ranks".into() });
+            Err(Error::Topology { text, fact: fact.into() })
+        };
+        if sizes.is_empty() || sizes.contains(&0) {
+            return wrong("a node has 0 ranks");
+        }
+        if sizes.iter().fold(0, |sum: usize, &size| sum.saturating_add(size)) > MOST_RANKS {
+            return wrong("more ranks than can be counted");
         }
         let mut starts = vec![0];
         for size in sizes {
@@ -382,6 +396,10 @@ impl FromStr for Topology {
     }
 }
 
+fn check_levels(levels: usize) -> std::result::Result<(), String> {
+    if levels <= MOST_LEVELS { Ok(()) } else { Err(format!("{levels} levels are more than {MOST_LEVELS}")) }
+}
+
 enum Lists {
     Shape(String),
     Placement(Error),
@@ -394,6 +412,7 @@ fn from_lists(value: &serde_json::Value) -> std::result::Result<Topology, Lists>
         innermost = first;
         depth += 1;
     }
+    check_levels(depth.max(1) - 1).map_err(Lists::Shape)?;
     let mut starts = vec![vec![]; depth.max(1) - 1];
     let mut rank_at = Vec::new();
     walk(value, &mut starts, 0, &mut rank_at)?;
@@ -480,6 +499,13 @@ mod tests {
         ] {
             assert!(message(text).contains(fact) && message(text).contains("4x16"), "{text}: {}", message(text));
         }
+        for text in ["18446744073709551615,2", "4294967295,1"] {
+            assert!(message(text).contains("more ranks"), "{}", message(text));
+        }
+        for text in [["1"; 66].join("x"), "[".repeat(66) + "0" + &"]".repeat(66)] {
+            assert!(message(&text).contains("65 levels"), "{}", message(&text));
+        }
+        assert_eq!(["1"; 65].join("x").parse::<Topology>().unwrap().depth(), 64);
         assert!(message("[[0,1],[1,2]]").contains("rank 1 is listed twice"));
     }
 

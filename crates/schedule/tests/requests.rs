@@ -47,6 +47,15 @@ fn every_refusal_names_the_fact_and_the_remedy() {
 }
 
 #[test]
+fn the_largest_number_is_no_small_one() {
+    for (collective, algorithm) in [(Collective::Allgather, "bruck"), (Collective::Barrier, "dissemination")] {
+        let choice = Choice::parse(collective, &format!("{algorithm}:ports={}", usize::MAX)).unwrap();
+        let prepared = choice.prepare(&Problem::new(collective, Topology::flat(8).unwrap())).unwrap();
+        assert_eq!(verify(&prepared.ensemble()).unwrap().timing.steps, 1, "7 ports are enough, and more do no harm");
+    }
+}
+
+#[test]
 fn a_root_must_be_a_rank_and_counts_must_fit() {
     let problem = Problem::new(Collective::Bcast, Topology::flat(4).unwrap());
     assert_eq!(problem.with_root(4).unwrap_err().to_string(), "root 4 is not a rank; legal is 0..=3");
@@ -59,7 +68,21 @@ fn a_root_must_be_a_rank_and_counts_must_fit() {
             .to_string()
             .contains("3 counts for allgatherv on 4 ranks")
     );
+    let message = problem.clone().with_counts(vec![1]).unwrap_err().to_string();
+    assert_eq!(message, "1 counts for allgatherv on 4 ranks; give 4");
     assert!(problem.with_counts(vec![0; 4]).is_ok());
+    for (collective, remedy) in [
+        (Collective::Allgather, "ask for allgatherv"),
+        (Collective::ReduceScatterBlock, "ask for reduce_scatter"),
+        (Collective::Allreduce, "leave them out"),
+        (Collective::Barrier, "leave them out"),
+    ] {
+        for counts in [1, 4] {
+            let problem = Problem::new(collective, Topology::flat(4).unwrap());
+            let message = problem.with_counts(vec![3; counts]).unwrap_err().to_string();
+            assert!(message.contains("has no counts") && message.contains(remedy), "{collective}: {message}");
+        }
+    }
 }
 
 #[test]

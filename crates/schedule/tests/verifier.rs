@@ -109,6 +109,54 @@ fn a_round_may_not_receive_over_what_it_sends_but_may_combine_with_it() {
 }
 
 #[test]
+fn what_the_reduction_asks_for_is_proved_too() {
+    let exchange = |asked: &str, how: [&str; 2]| {
+        let rank = |rank: usize| {
+            let (peer, how) = (1 - rank, how[rank]);
+            format!(
+                "rank {rank}\n round\n copy input[0] -> output[0]\n round\n send {peer}: output[0]\n recv {peer} {how}: output[0]\n"
+            )
+        };
+        judge(&format!("collective allreduce\ntopology [0,1]\nblocks 1\n{asked}\n{}{}", rank(0), rank(1)))
+    };
+    let (ordered, swapped, mixed) =
+        (["combine", "combine-before"], ["combine-before", "combine"], ["combine", "combine"]);
+    assert_eq!(exchange("reduction non-commutative identical", ordered), Ok((true, true, 1)));
+    assert_eq!(exchange("reduction identical", swapped), Ok((false, true, 1)));
+    assert_eq!(exchange("reduction non-commutative", swapped), Err(Fault::NotOrdered { rank: 0, position: 0 }));
+    assert_eq!(exchange("reduction identical", mixed), Err(Fault::NotIdentical { rank: 1, position: 0 }));
+}
+
+#[test]
+fn a_vector_cut_into_no_blocks_proves_nothing() {
+    for collective in ["allreduce", "bcast", "reduce"] {
+        let outcome = judge(&format!("collective {collective}\ntopology [0,1]\nblocks 0\nrank 0\nrank 1"));
+        assert!(matches!(outcome, Err(Fault::Blocks { wanted: 1, blocks: 0, .. })), "{collective}: {outcome:?}");
+    }
+}
+
+#[test]
+fn spans_of_one_operation_do_not_overlap_and_empty_ones_overlap_nothing() {
+    let two = |body: &str| {
+        let rank = |rank: usize| {
+            let peer = 1 - rank;
+            format!(
+                "rank {rank}\n round\n send {peer}: input[0..2]\n recv {peer}: output[0..2] scratch[1..1] output[1..1]\n combine input[0..2] -> output[0..2]\n {body}\n"
+            )
+        };
+        judge(&format!("collective allreduce\ntopology [0,1]\nblocks 2\n{}{}", rank(0), rank(1)))
+    };
+    assert_eq!(two(""), Ok((false, false, 1)));
+    // What such a copy or combine does depends on the direction in which it runs.
+    let shift =
+        "copy input[0..2] -> scratch[0..2]\n copy input[0..2] -> scratch[2..4]\n copy input[0..2] -> scratch[4..6]";
+    for verb in ["copy", "combine", "combine-before"] {
+        let outcome = two(&format!("{shift}\n {verb} scratch[0..4] -> scratch[2..6]"));
+        assert!(matches!(outcome, Err(Fault::Aliased { position: 2, .. })), "{verb}: {outcome:?}");
+    }
+}
+
+#[test]
 fn results_and_sizes_are_compared_block_by_block() {
     let one = |body: &str| judge(&format!("collective allreduce\ntopology [0]\nblocks 2\nrank 0\n round\n{body}"));
     assert_eq!(one("copy input[0..2] -> output[0..2]"), Ok((true, true, 0)));

@@ -8,7 +8,7 @@ use allhands_schedule::{
 };
 use clap::{Args, ValueEnum};
 
-use crate::args::{Details, Seating, at_most, bytes};
+use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes};
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
@@ -86,8 +86,10 @@ impl Explain {
         match self.rank {
             Some(rank) => one_rank(&choice.prepare(&problem)?, rank, sizes, self.format),
             None => {
-                at_most(problem.ranks(), "add --rank R to see one rank's schedule")?;
-                all_ranks(&choice.prepare(&problem)?, sizes, self.format)
+                at_most(problem.ranks(), MOST_DRAWN, "add --rank R to see one rank's schedule")?;
+                let prepared = choice.prepare(&problem)?;
+                not_too_heavy(&prepared)?;
+                all_ranks(&prepared, sizes, self.format)
             }
         }
     }
@@ -102,7 +104,7 @@ fn programs(prepared: &Prepared, rank: Option<usize>, bytes: u64) -> Result<()> 
             rank..rank + 1
         }
         None => {
-            at_most(problem.ranks(), "add --rank R to see one rank's program")?;
+            at_most(problem.ranks(), MOST_DRAWN, "add --rank R to see one rank's program")?;
             0..problem.ranks()
         }
     };
@@ -167,6 +169,23 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
     }
     out.flush()?;
     Ok(())
+}
+
+/// Refuses what would take many gigabytes and minutes, though its ranks are few enough.
+fn not_too_heavy(prepared: &Prepared) -> Result<()> {
+    // A message takes about as much memory as 16 blocks; a gigabyte or two is what this comes to.
+    const BLOCKS_OF_A_MESSAGE: usize = 16;
+    const MOST_BLOCKS: usize = 1 << 25;
+    let ranks = prepared.problem().ranks();
+    let Cost { messages, blocks, .. } = prepared.cost();
+    let [messages, blocks] = [messages, blocks].map(|count| count.saturating_mul(ranks));
+    if messages.saturating_mul(BLOCKS_OF_A_MESSAGE).saturating_add(blocks) <= MOST_BLOCKS {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} on {ranks} ranks sends up to {messages} messages with {blocks} blocks, too many to be made together; ask for fewer ranks, or add --rank R to see one rank's schedule",
+        prepared.choice()
+    )))
 }
 
 fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Result<()> {

@@ -11,7 +11,7 @@ use clap::Args;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
-use crate::args::{Details, Seating, at_most, ranks, read};
+use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks, read};
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
@@ -50,7 +50,7 @@ pub(crate) struct Verify {
     details: Details,
 
     /// Verify the schedule in this file, in the form that `allhands explain --format schedule` prints
-    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "ranks", "topology", "root", "counts"])]
+    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "ranks", "topology", "placement", "root", "counts"])]
     file: Option<PathBuf>,
 }
 
@@ -80,7 +80,7 @@ impl Verify {
 
     fn topologies(&self) -> Result<Vec<Topology>> {
         if let Some(topology) = self.seating.resolve()? {
-            at_most(topology.ranks(), "ask for fewer")?;
+            at_most(topology.ranks(), MOST_VERIFIED, "ask for fewer")?;
             return Ok(vec![topology]);
         }
         // The largest first: the last to finish should be a small one.
@@ -339,6 +339,12 @@ fn verify_file(file: &Path) -> Result<()> {
     if extents.fold(0, usize::saturating_add) > MOST_POSITIONS {
         let fact = format!("{} ranks with {blocks} blocks are more than can be verified", problem.ranks());
         return Err(Failure::Usage(format!("{}: {fact}; use fewer blocks", file.display())));
+    }
+    let rounds = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds);
+    let touched = rounds.flat_map(|round| round.spans()).map(|(span, _)| span.count).fold(0, usize::saturating_add);
+    if touched > 2 * MOST_POSITIONS {
+        let fact = format!("{touched} positions are touched, more than can be verified");
+        return Err(Failure::Usage(format!("{}: {fact}; use fewer or shorter spans", file.display())));
     }
     let report = verify(&ensemble).map_err(|fault| Failure::Wrong(format!("{} is wrong: {fault}", file.display())))?;
     let counts = Counts::maxima(&ensemble);

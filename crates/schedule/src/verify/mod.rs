@@ -5,7 +5,7 @@
 //! has its receive, of the same blocks, in the same order; that nothing deadlocks even if every send waits for its
 //! receive; that no receive of a round touches what the round sends; and that two ranks never touch the same shared
 //! memory between two meetings unless both only read. It computes two properties, [`Report::ordered`] and
-//! [`Report::identical`].
+//! [`Report::identical`], and holds them against what the problem's reduction asks for.
 //!
 //! ```
 //! use allhands_schedule::{Choice, Collective, Problem, Topology, verify};
@@ -70,6 +70,8 @@ pub enum Fault {
     Misfit { rank: usize, round: usize, space: Space, position: usize, fits: usize, block: usize },
     #[error("rank {rank}, round {round}: copies or combines {from} blocks with {to}")]
     Lengths { rank: usize, round: usize, from: usize, to: usize },
+    #[error("rank {rank}, round {round}: {space} {position} is both read and written by one copy or combine")]
+    Aliased { rank: usize, round: usize, space: Space, position: usize },
     #[error("rank {rank}, round {round}: {space} {position} is received while the same round sends or receives it")]
     Overlap { rank: usize, round: usize, space: Space, position: usize },
     #[error("rank {rank}, round {round}: {collective} combines nothing")]
@@ -84,6 +86,12 @@ pub enum Fault {
     Missing { rank: usize, position: usize },
     #[error("rank {rank}: output {position} should hold {wanted}, but holds {found}")]
     Wrong { rank: usize, position: usize, wanted: String, found: String },
+    #[error("rank {rank}: output {position} is not combined in rank order, but the operation does not commute")]
+    NotOrdered { rank: usize, position: usize },
+    #[error(
+        "rank {rank}: output {position} is another expression than on the ranks before, but identical results are asked for"
+    )]
+    NotIdentical { rank: usize, position: usize },
     #[error("rank {rank} can leave the barrier before rank {other} has come")]
     NotEverybody { rank: usize, other: usize },
 }
@@ -121,7 +129,7 @@ pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Resu
         Collective::Allgather | Collective::ReduceScatter => ranks,
         Collective::Alltoall => ranks * ranks,
         Collective::Barrier => 0,
-        _ => *blocks,
+        _ => (*blocks).max(1),
     };
     if *blocks != wanted {
         return Err(Fault::Blocks { collective: problem.collective, ranks, wanted, blocks: *blocks });
@@ -230,6 +238,10 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
         if from.count != to.count {
             return Err(Fault::Lengths { rank, round, from: from.count, to: to.count });
         }
+        if from.overlaps(&to) && to.space != Space::Input {
+            let position = from.first.max(to.first);
+            return Err(Fault::Aliased { rank, round, space: to.space, position });
+        }
         let mut symbols = Vec::with_capacity(from.count);
         self.memory.read(rank, round, from, &mut symbols)?;
         for (position, value) in (to.first..to.end()).zip(symbols) {
@@ -296,6 +308,12 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
                 }
                 ordered &= self.symbols.ordered(found);
                 identical &= *results[block].get_or_insert(found) == found;
+                if !ordered && !problem.reduction.commutative {
+                    return Err(Fault::NotOrdered { rank, position });
+                }
+                if !identical && problem.reduction.identical {
+                    return Err(Fault::NotIdentical { rank, position });
+                }
             }
         }
         Ok((ordered, identical))

@@ -39,7 +39,7 @@ pub(crate) fn growing(p: usize, ports: impl IntoIterator<Item = usize>) -> Width
         if width >= p {
             break;
         }
-        widths.push(p.min(width.saturating_mul(ports + 1)));
+        widths.push(p.min(width.saturating_mul(ports.saturating_add(1))));
     }
     widths
 }
@@ -100,7 +100,7 @@ pub(crate) fn bruck_widths(problem: &Problem, parameters: &Parameters) -> Result
         if parameters.get("radix").is_some() {
             return Err(parameters.wrong("ports", "is given beside radix", "one of the two"));
         }
-        if !product_reaches(ports.iter().map(|ports| ports + 1), p) {
+        if !product_reaches(ports.iter().map(|ports| ports.saturating_add(1)), p) {
             let product: usize = ports.iter().map(|ports| ports + 1).product();
             let fact = format!("reaches only {product} of {p} ranks, multiplying ports + 1");
             return Err(parameters.wrong(
