@@ -326,7 +326,7 @@ impl Comm {
     /// Sends part r of `send` to rank r and receives its part into part r of `recv`, all parts equal.
     pub fn alltoall<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
         let count = send.len() / self.size();
-        if send.len() % self.size() != 0 {
+        if !send.len().is_multiple_of(self.size()) {
             let (given, needed) = (send.len(), (count + 1) * self.size());
             return Err(Error::Length { which: "input", collective: "alltoall", given, needed });
         }

@@ -17,13 +17,18 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+#[forbid(unsafe_code)]
 mod choose;
+#[forbid(unsafe_code)]
 mod comm;
+#[forbid(unsafe_code)]
 mod error;
 pub mod kernels;
+#[forbid(unsafe_code)]
 mod layout;
 mod op;
 mod plan;
+#[forbid(unsafe_code)]
 mod program;
 mod threads;
 
@@ -54,3 +59,7 @@ pub fn program_text(prepared: &allhands_schedule::Prepared, rank: usize, count: 
     let schedule = prepared.rank(rank);
     program::compile(problem, &schedule, prepared.blocks(), element, &amount, program::Buffers::Apart).to_string()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -64,6 +64,46 @@ impl Options {
 /// })?;
 /// # Ok::<(), allhands::Error>(())
 /// ```
+///
+/// What cannot be right does not compile. The output of a collective under way cannot be touched:
+///
+/// ```compile_fail,E0502
+/// # use allhands::{Op, Topology};
+/// allhands::threads(Topology::flat(2)?, |comm| {
+///     let mut plan = comm.allreduce_plan::<f64>(1, Op::sum())?;
+///     let mut y = [0.0];
+///     let pending = plan.start(&[1.0], &mut y)?;
+///     println!("{}", y[0]); // not there yet
+///     pending.wait()
+/// })?;
+/// # Ok::<(), allhands::Error>(())
+/// ```
+///
+/// nor can a plan run twice at once:
+///
+/// ```compile_fail,E0499
+/// # use allhands::{Op, Topology};
+/// allhands::threads(Topology::flat(2)?, |comm| {
+///     let mut plan = comm.allreduce_plan::<f64>(1, Op::sum())?;
+///     let (mut y, mut z) = ([0.0], [0.0]);
+///     let first = plan.start(&[1.0], &mut y)?;
+///     let second = plan.start(&[1.0], &mut z)?;
+///     first.wait()?;
+///     second.wait()
+/// })?;
+/// # Ok::<(), allhands::Error>(())
+/// ```
+///
+/// and a plan stays on the rank that made it:
+///
+/// ```compile_fail,E0277
+/// # use allhands::{Op, Topology};
+/// allhands::threads(Topology::flat(2)?, |comm| {
+///     let mut plan = comm.allreduce_plan::<f64>(1, Op::sum())?;
+///     std::thread::scope(|scope| scope.spawn(|| plan.run(&[1.0], &mut [0.0])).join().unwrap())
+/// })?;
+/// # Ok::<(), allhands::Error>(())
+/// ```
 pub struct Plan<T> {
     core: Rc<RefCell<Core>>,
     rank: Rc<RankState>,

@@ -154,12 +154,16 @@ impl Case {
     }
 
     fn check<T: Sample>(&self, op: Op<T>, combine: impl Fn(T, T) -> T + Sync + Copy) {
+        self.check_runs(7, op, combine);
+    }
+
+    fn check_runs<T: Sample>(&self, runs: usize, op: Op<T>, combine: impl Fn(T, T) -> T + Sync + Copy) {
         let Case { topology, collective, algorithm, counts, root, .. } = self;
         let say = || format!("{collective} {algorithm} on {topology} with {counts:?}, root {root}");
         let outcome = allhands::threads(topology.clone(), |comm| {
             let me = comm.rank();
             let mut plan = self.plan(comm, op.clone())?;
-            for run in 0..7 {
+            for run in 0..runs {
                 let (input, wanted) = (self.input::<T>(me, run), self.wanted(me, run, combine));
                 let mut output = vec![T::sample(3); wanted.len()];
                 let mut buffer = self.in_place(me, &input, wanted.len());
@@ -229,6 +233,19 @@ fn every_algorithm_equals_the_reference() {
                 }
             }
             assert!(served > 4, "{collective} {} was hardly served", algorithm.name);
+        }
+    }
+}
+
+#[test]
+fn a_plan_can_be_restarted_a_hundred_times() {
+    let mut random = Random(100);
+    for collective in Collective::ALL.into_iter().filter(|collective| *collective != Collective::Barrier) {
+        for algorithm in algorithms(collective) {
+            let mut cases =
+                std::iter::repeat_with(|| case(&mut random, collective, algorithm, true)).take(60).flatten();
+            let case = cases.find(|case| case.topology.ranks() > 1).expect("a machine it serves");
+            case.check_runs::<u32>(100, Op::sum(), u32::wrapping_add);
         }
     }
 }

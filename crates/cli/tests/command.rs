@@ -299,3 +299,46 @@ fn help_shows_examples() {
         assert!(help.out.contains("Examples:\n  allhands "), "{}", help.out);
     }
 }
+
+#[test]
+fn bench_compares_algorithms_on_thread_ranks() {
+    let bench = run(
+        "bench allgather --algorithm bruck,ring,auto,bruck:ports=1,2 --topology 2x2 --bytes 8..100 --iterations 4 --format json",
+    );
+    assert_eq!(bench.code, Some(0), "{}", bench.err);
+    let lines: Vec<Value> = serde_json::from_str(&bench.out).expect("an array");
+    let sizes: Vec<u64> = lines.iter().filter_map(|line| line["bytes"].as_u64()).collect();
+    assert_eq!(sizes, [8, 8, 8, 8, 64, 64, 64, 64, 100, 100, 100, 100]);
+    assert!(lines.iter().all(|line| line["iterations"] == 4 && line["ranks"] == 4));
+    assert_eq!(lines[3]["algorithm"], "bruck:ports=1,2");
+    assert!(lines[2]["algorithm"].as_str().expect("a name").starts_with("auto ("));
+    assert!(lines.iter().any(|line| line["ratio_to_best"] == 1.0));
+    for collective in ["alltoall", "allreduce", "reduce_scatter", "bcast", "reduce", "barrier"] {
+        let bench = run(&format!("bench {collective} --topology 3 --bytes 24 --iterations 2 --format csv"));
+        assert_eq!(bench.code, Some(0), "{}", bench.err);
+        assert!(
+            bench.out.starts_with("collective,ranks,bytes,algorithm,") && bench.out.lines().count() > 2,
+            "{}",
+            bench.out
+        );
+    }
+    refused(&run("bench allgather --algorithm neighbor-exchange --topology 3"), &["an even number", "4 ranks"]);
+    refused(&run("bench allgather --bytes 8..4"), &["not a range", "8..1M"]);
+    refused(&run("bench allgather --topology 1000"), &["1000 ranks", "256"]);
+    refused(&run("bench allgather --algorithm ,"), &["empty"]);
+}
+
+#[test]
+fn a_program_shows_bytes_and_kernels() {
+    let program = run("explain allreduce --algorithm recursive-doubling --topology 2 --bytes 64 --format program");
+    assert_eq!(program.code, Some(0), "{}", program.err);
+    assert_eq!(program.out.matches("# rank").count(), 2);
+    assert!(program.out.contains("send          to 1, 64 bytes  input+0:64"), "{}", program.out);
+    assert!(
+        program.out.contains("take-with     from 1, 64 bytes, before  input+0:64 -> output+0:64"),
+        "{}",
+        program.out
+    );
+    let one = run("explain allreduce --algorithm nap --topology 4096x16 --rank 77 --format program");
+    assert!(one.code == Some(0) && one.out.starts_with("# rank 77 of 65536"), "{}", one.err);
+}

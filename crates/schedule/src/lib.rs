@@ -43,7 +43,3 @@ pub use registry::{Algorithm, Choice, Cost, Parameter, Parameters, Prepared, Pro
 pub use schedule::{Combine, Ensemble, Local, Recv, Round, Schedule, Send, Space, Span};
 pub use topology::Topology;
 pub use verify::{Fault, Report, Write, verify, verify_watched};
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

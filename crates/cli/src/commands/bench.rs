@@ -226,11 +226,10 @@ impl Job<'_> {
     fn rank(&self, comm: &Comm) -> allhands::Result<()> {
         let mut order = Shuffle(1);
         for &bytes in self.sizes {
-            // Bytes are counted in doubles where they can be.
-            if bytes.is_multiple_of(8) {
-                self.size::<f64>(comm, bytes, &mut order)?
-            } else {
-                self.size::<u8>(comm, bytes, &mut order)?
+            // Counted in doubles where they can be; a barrier has none.
+            match bytes.is_multiple_of(8) && self.collective != Collective::Barrier {
+                true => self.size::<f64>(comm, bytes, &mut order)?,
+                false => self.size::<u8>(comm, bytes, &mut order)?,
             }
         }
         Ok(())
