@@ -3,17 +3,18 @@
 //! A rank that waits looks at one word that another rank will write. The protocol of falling asleep is Dekker's:
 //!
 //! ```text
-//! sleeper: asleep = true (SeqCst);   look at the word (SeqCst);  if not yet: sleep
-//! ringer:  write the word (SeqCst);  look at asleep (SeqCst);    if true:    wake
+//! sleeper: asleep = true;   fence(SeqCst);  look at the word;  if not yet: sleep
+//! ringer:  write the word;  fence(SeqCst);  look at asleep;    if true:    wake
 //! ```
 //!
-//! Memory ordering: the four accesses are SeqCst, so they have one order that everybody sees. If the sleeper's store comes
-//! before the ringer's look, the ringer wakes it, and a bed whose owner was woken before it slept lets it sleep no longer.
-//! Otherwise the ringer's store came before the sleeper's look, which sees the word written, and it does not sleep. So no
-//! wake-up is lost. A stale ring only makes a later sleep end early, and every wait looks again. On x86 the ringer pays one
-//! locked store, which writes the word; a separate fence would cost more.
+//! Memory ordering: the two fences have one order that everybody sees. If the sleeper's comes first, the ringer's look sees
+//! asleep and wakes it, and a bed whose owner was woken before it slept lets it sleep no longer. Otherwise the sleeper's look
+//! sees the word written, and it does not sleep. So no wake-up is lost. A stale ring only makes a later sleep end early, and
+//! every wait looks again. The word itself is written with Release and read with Acquire, for the data behind it: a plain
+//! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
+//! line away between the two.
 
-use super::sync::{AtomicBool, Bed, Ordering, spin_loop, yield_now};
+use super::sync::{AtomicBool, Bed, Ordering, fence, spin_loop, yield_now};
 
 /// One rank's bell.
 #[repr(align(128))]
@@ -43,10 +44,11 @@ impl Bell {
         Bell { asleep: AtomicBool::new(false), bed: Bed::mine() }
     }
 
-    /// To be called after writing, with SeqCst, the word that the owner may be waiting for.
+    /// To be called after writing the word that the owner may be waiting for.
     #[inline]
     pub(crate) fn ring(&self) {
-        if self.asleep.load(Ordering::SeqCst) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
             self.bed.wake();
         }
     }
@@ -74,7 +76,8 @@ impl Bell {
             yield_now();
         }
         loop {
-            self.asleep.store(true, Ordering::SeqCst);
+            self.asleep.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
             let done = ready();
             if !done {
                 self.bed.sleep();
@@ -105,12 +108,12 @@ mod models {
             let ringer = loom::thread::spawn({
                 let (word, bell) = (word.clone(), bell.clone());
                 move || {
-                    word.store(1, Ordering::SeqCst);
+                    word.store(1, Ordering::Release);
                     bell.ring();
                 }
             });
             let patience = Patience { spins: 0, yields: 0 };
-            bell.wait(patience, || word.load(Ordering::SeqCst) == 1, || None::<()>).unwrap();
+            bell.wait(patience, || word.load(Ordering::Acquire) == 1, || None::<()>).unwrap();
             ringer.join().unwrap();
         });
     }

@@ -4,7 +4,7 @@
 //! waits for.
 //!
 //! Memory ordering: everybody adds to `arrived` with AcqRel, so the last one has seen all that the others did before; it
-//! advances `gate` and the others read it (SeqCst, which the bell needs, is also Release and Acquire), so they see it too. `arrived` is set back before the
+//! advances `gate` with Release and the others read it with Acquire, so they see it too. `arrived` is set back before the
 //! gate opens, and nobody comes to the next meeting before he has seen the gate open: counts of two meetings never mix.
 
 use super::sync::{AtomicU32, Ordering};
@@ -27,7 +27,7 @@ impl Meeting {
         let last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size;
         if last {
             self.arrived.store(0, Ordering::Relaxed);
-            self.gate.store(gate, Ordering::SeqCst);
+            self.gate.store(gate, Ordering::Release);
         }
         (gate, last)
     }
@@ -35,7 +35,7 @@ impl Meeting {
     /// Whether a gate is open.
     #[inline]
     pub(crate) fn open(&self, gate: u32) -> bool {
-        self.gate.load(Ordering::SeqCst) == gate
+        self.gate.load(Ordering::Acquire) == gate
     }
 }
 

@@ -5,10 +5,10 @@
 //! reads, and every n/2 runs stores `consumed = e`. Slot and payload have one writer each, and up to 56 bytes travel in the
 //! cache line of their flag.
 //!
-//! Memory ordering: `seq` is stored after the payload and loaded with Acquire before it is read, so the reader sees the
-//! payload. `consumed` is stored after reading and loaded with Acquire before a slot is written again, so a payload is never
-//! overwritten while it is read. Both are stored with SeqCst, which is Release and more: the bell needs it (see `bell`). Runs
-//! are numbered modulo 2^32; `seq == e` is compared for equality within n runs, `consumed` by distance.
+//! Memory ordering: `seq` is stored with Release after the payload and loaded with Acquire before it is read, so the reader
+//! sees the payload. `consumed` is stored with Release after reading and loaded with Acquire before a slot is written again,
+//! so a payload is never overwritten while it is read. Runs are numbered modulo 2^32; `seq == e` is compared for equality
+//! within n runs, `consumed` by distance.
 //!
 //! Progress: acknowledging only every n/2 runs blocks nobody for ever. A sender in run r waits only for receives of runs
 //! before r, whose messages it has sent; and the rank in the earliest run of all finds that its receivers, which are in that
@@ -23,12 +23,12 @@
 //!                        └───────► REVOKED                            the receiver gets an error
 //! ```
 //!
-//! The sender writes the list of pieces, then stores PUBLISHED. The receiver moves PUBLISHED to READING (Acquire), reads,
-//! stores IDLE (both stores SeqCst, as above). The sender sees IDLE (Acquire): all reads of its memory happened before. A sender that gives
+//! The sender writes the list of pieces, then stores PUBLISHED (Release). The receiver moves PUBLISHED to READING (Acquire),
+//! reads, stores IDLE (Release). The sender sees IDLE (Acquire): all reads of its memory happened before. A sender that gives
 //! up moves PUBLISHED to REVOKED by compare-exchange; if that fails because the receiver is READING, it waits for IDLE, which
 //! a running receiver always stores, also when it unwinds. So when the sender returns, nobody reads its memory.
 
-use super::sync::{AtomicU32, Ordering, UnsafeCell, fence, spin_loop};
+use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
 
 /// Messages up to this many bytes are copied through a slot; larger ones are read from the sender's memory.
 pub(crate) const SMALL: usize = 2048;
@@ -102,8 +102,8 @@ impl Wire {
     #[inline]
     pub(crate) fn arrived(&self, run: u32) -> bool {
         match self {
-            Wire::Small(small) => small.slot(run).seq.load(Ordering::SeqCst) == run,
-            Wire::Large(large) => matches!(large.state.load(Ordering::SeqCst), PUBLISHED | REVOKED),
+            Wire::Small(small) => small.slot(run).seq.load(Ordering::Acquire) == run,
+            Wire::Large(large) => matches!(large.state.load(Ordering::Acquire), PUBLISHED | REVOKED),
         }
     }
 
@@ -131,7 +131,7 @@ impl Wire {
                     slot.body.with(|body| read(Piece { at: unsafe { (*body).as_ptr() }.cast(), len: small.bytes }));
                 }
                 if small.acknowledges(run) {
-                    small.consumed.0.store(run, Ordering::SeqCst);
+                    small.consumed.0.store(run, Ordering::Release);
                 }
                 Ok(())
             }
@@ -152,7 +152,7 @@ struct Finish<'a>(&'a Large);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        self.0.state.store(IDLE, Ordering::SeqCst);
+        self.0.state.store(IDLE, Ordering::Release);
     }
 }
 
@@ -173,7 +173,7 @@ impl Small {
     pub(crate) fn free(&self, run: u32, seen: &mut u32) -> bool {
         let free = |consumed: u32| run.wrapping_sub(consumed) <= self.slots.len() as u32;
         if !free(*seen) {
-            *seen = self.consumed.0.load(Ordering::SeqCst);
+            *seen = self.consumed.0.load(Ordering::Acquire);
         }
         free(*seen)
     }
@@ -205,10 +205,7 @@ impl Small {
             // SAFETY: the slot is free: the receiver has stored `consumed` after its last read.
             slot.body.with_mut(|body| copy(unsafe { (*body).as_mut_ptr() }.cast()));
         }
-        // A plain store commits together with the payload's; a locked one would let the spinning receiver take the line away
-        // in between, and then need it back.
         slot.seq.store(run, Ordering::Release);
-        fence(Ordering::SeqCst);
     }
 }
 
@@ -224,13 +221,13 @@ impl Large {
             (*list).clear();
             (*list).extend(pieces);
         });
-        self.state.store(PUBLISHED, Ordering::SeqCst);
+        self.state.store(PUBLISHED, Ordering::Release);
     }
 
     /// Whether the receiver is through with the sender's memory.
     #[inline]
     pub(crate) fn settled(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == IDLE
+        self.state.load(Ordering::Acquire) == IDLE
     }
 
     /// Takes a message back, or waits until it has been read.

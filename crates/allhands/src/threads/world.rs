@@ -62,14 +62,14 @@ impl World {
 
     /// This rank is through.
     pub(crate) fn leave(&self, rank: usize) {
-        self.left[rank].store(true, Ordering::SeqCst);
+        self.left[rank].store(true, Ordering::Release);
         self.ring_all();
     }
 
     /// The collective cannot be completed: everybody who waits gets to know.
     pub(crate) fn fail(&self, error: Error) {
         lock(&self.failure).get_or_insert(error);
-        self.failed.store(true, Ordering::SeqCst);
+        self.failed.store(true, Ordering::Release);
         self.ring_all();
     }
 
