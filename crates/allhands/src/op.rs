@@ -97,6 +97,7 @@ impl<T: Element> Op<T> {
     pub(crate) fn reducer(&self) -> Result<Arc<dyn Reducer>> {
         Ok(match &self.kind {
             Kind::Predefined(operation) => {
+                debug_assert!(size_of::<T>().is_power_of_two());
                 let wrong = |error: crate::kernels::KernelError| Error::Operation(error.to_string());
                 let side = |side| kernel(T::TYPE, *operation, side).map_err(wrong);
                 let both = kernel3(T::TYPE, *operation).map_err(wrong)?;
@@ -104,7 +105,7 @@ impl<T: Element> Op<T> {
                     after: side(Side::After)?,
                     before: side(Side::Before)?,
                     both,
-                    size: size_of::<T>(),
+                    shift: size_of::<T>().trailing_zeros(),
                 })
             }
             Kind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
@@ -131,19 +132,20 @@ struct Predefined {
     after: Kernel,
     before: Kernel,
     both: Kernel3,
-    size: usize,
+    /// Elements have a power of two of bytes: counting them needs no division.
+    shift: u32,
 }
 
 impl Reducer for Predefined {
     unsafe fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, side: Combine) {
         let kernel = if side == Combine::After { self.after } else { self.before };
         // SAFETY: the caller promises what the kernel asks for.
-        unsafe { kernel(from, into, bytes / self.size) };
+        unsafe { kernel(from, into, bytes >> self.shift) };
     }
 
     unsafe fn combine_into(&self, left: *const u8, right: *const u8, into: *mut u8, bytes: usize) {
         // SAFETY: as above.
-        unsafe { (self.both)(left, right, into, bytes / self.size) };
+        unsafe { (self.both)(left, right, into, bytes >> self.shift) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! Plans: a collective chosen, compiled and connected once, and run as often as one likes.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -190,6 +190,14 @@ impl Core {
         Ok(self.finished)
     }
 
+    fn check(&self, which: &'static str, given: usize, needed: usize) -> Result<()> {
+        if given == needed {
+            return Ok(());
+        }
+        let collective = self.prepared.problem().collective.name();
+        Err(Error::Length { which, collective, given, needed })
+    }
+
     /// How many elements the caller's buffers have: input, output, and one buffer for both.
     fn lengths(&self) -> (usize, usize, usize) {
         (self.apart.input, self.apart.output, self.apart.input.max(self.apart.output))
@@ -205,23 +213,15 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Runs a plan from beginning to end.
+/// Runs a plan, of which no run is under way, from beginning to end.
 ///
 /// # Safety
 /// As for [`Engine::begin`], until this returns.
-pub(crate) unsafe fn run(
-    core: &Rc<RefCell<Core>>,
-    rank: &Rc<RankState>,
-    buffers: Buffers,
-    input: *const u8,
-    output: *mut u8,
-) -> Result<()> {
-    finish(core, rank)?;
-    let mut core = core.borrow_mut();
+unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
     core.ready(buffers);
     // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
     unsafe { core.engine.begin(input, output) };
-    let running = Running(&mut core);
+    let running = Running(core);
     let mut outcome = running.0.step(buffers);
     if matches!(outcome, Ok(false)) {
         let core = RefCell::new(&mut *running.0);
@@ -284,44 +284,56 @@ impl<T: Element> Plan<T> {
 
     /// Runs the collective to its end.
     pub fn run(&mut self, input: &[T], output: &mut [T]) -> Result<()> {
-        let (needed_in, needed_out, _) = self.core.borrow().lengths();
-        self.check("input", input.len(), needed_in)?;
-        self.check("output", output.len(), needed_out)?;
+        let mut core = self.idle()?;
+        core.check("input", input.len(), core.apart.input)?;
+        core.check("output", output.len(), core.apart.output)?;
         // SAFETY: the slices are as long as the program needs, and borrowed until `run` returns.
-        unsafe { run(&self.core, &self.rank, Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
+        unsafe { run(&mut core, &self.rank, Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
     }
 
     /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
     pub fn run_in_place(&mut self, buffer: &mut [T]) -> Result<()> {
-        let (_, _, needed) = self.core.borrow().lengths();
-        self.check("in-place", buffer.len(), needed)?;
+        let mut core = self.idle()?;
+        core.check("in-place", buffer.len(), core.lengths().2)?;
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         // SAFETY: as above; a program compiled in place reads and writes the output only.
-        unsafe { run(&self.core, &self.rank, Buffers::InPlace, buffer, buffer) }
+        unsafe { run(&mut core, &self.rank, Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// The plan, when a run that is still under way is through.
+    fn idle(&self) -> Result<RefMut<'_, Core>> {
+        let core = self.core.borrow_mut();
+        if core.under_way.is_none() {
+            return Ok(core);
+        }
+        drop(core);
+        finish(&self.core, &self.rank)?;
+        Ok(self.core.borrow_mut())
     }
 
     /// Begins the collective. It moves on whenever this rank tests or waits for anything; until then the output is borrowed.
     ///
     /// The input is copied into the plan, and the output out of it at the end, so that a forgotten [`Pending`] harms nobody.
     pub fn start<'a>(&'a mut self, input: &[T], output: &'a mut [T]) -> Result<Pending<'a, T>> {
-        let (needed_in, needed_out, _) = self.core.borrow().lengths();
-        self.check("input", input.len(), needed_in)?;
-        self.check("output", output.len(), needed_out)?;
+        let core = self.core.borrow();
+        core.check("input", input.len(), core.apart.input)?;
+        core.check("output", output.len(), core.apart.output)?;
+        drop(core);
         self.begin(Buffers::Apart, input)?;
         Ok(Pending { plan: self, output, done: false })
     }
 
     /// Begins the collective with the input in the output's place.
     pub fn start_in_place<'a>(&'a mut self, buffer: &'a mut [T]) -> Result<Pending<'a, T>> {
-        let (_, _, needed) = self.core.borrow().lengths();
-        self.check("in-place", buffer.len(), needed)?;
+        let core = self.core.borrow();
+        core.check("in-place", buffer.len(), core.lengths().2)?;
+        drop(core);
         self.begin(Buffers::InPlace, buffer)?;
         Ok(Pending { plan: self, output: buffer, done: false })
     }
 
     fn begin(&mut self, buffers: Buffers, input: &[T]) -> Result<()> {
-        finish(&self.core, &self.rank)?;
-        let mut core = self.core.borrow_mut();
+        let mut core = self.idle()?;
         core.ready(buffers);
         let bytes = core.lengths().2 * size_of::<T>();
         let (own_input, own_output) = core.own.get_or_insert_with(|| (Buffer::new(bytes), Buffer::new(bytes)));
@@ -339,14 +351,6 @@ impl<T: Element> Plan<T> {
         self.rank.enlist(&self.core);
         self.rank.progress();
         Ok(())
-    }
-
-    fn check(&self, which: &'static str, given: usize, needed: usize) -> Result<()> {
-        if given == needed {
-            return Ok(());
-        }
-        let collective = self.core.borrow().prepared.problem().collective.name();
-        Err(Error::Length { which, collective, given, needed })
     }
 
     /// The algorithm that runs.

@@ -161,6 +161,7 @@ impl Engine {
         self.world.end(self.me);
     }
 
+    #[inline]
     fn address(&self, segment: &Segment) -> *mut u8 {
         let base = self.bases[match segment.memory {
             Memory::Input => 0,
@@ -238,34 +239,39 @@ impl Engine {
     }
 
     /// Takes a message, if it is there.
+    #[inline]
     fn take(&self, program: &Program, index: usize, side: Option<Combine>, others: Option<&[Segment]>) -> Result<bool> {
         let wire = &self.takes[index];
         if !wire.arrived(self.run) {
             return Ok(false);
         }
         let message = &program.takes[index];
+        // SAFETY: the piece is readable while it is taken; the parts are inside this rank's memory and as long together as the
+        // message.
+        let put = |piece: Piece, index: usize, done: usize, len: usize| unsafe {
+            let to = self.address(&message.parts[index]).add(done);
+            match (side, others) {
+                (None, _) => std::ptr::copy_nonoverlapping(piece.at, to, len),
+                (Some(side), None) => self.reducer().combine(piece.at, to, len, side),
+                (Some(side), Some(others)) => {
+                    let other = self.address(&others[index]).add(done).cast_const();
+                    let (left, right) = if side == Combine::After { (piece.at, other) } else { (other, piece.at) };
+                    self.reducer().combine_into(left, right, to, len);
+                }
+            }
+        };
         // A cursor through the parts, whose cuts are not those of the pieces that arrive.
         let (mut part, mut done) = (0, 0);
         let place = |mut piece: Piece| {
+            if let ([_], true) = (&message.parts[..], piece.len == message.bytes) {
+                return put(piece, 0, 0, piece.len);
+            }
             while piece.len > 0 {
                 let into = &message.parts[part];
                 let len = piece.len.min(into.len - done);
-                // SAFETY: the piece is readable while it is taken; the parts are inside this rank's memory and as long together as
-                // the message.
-                unsafe {
-                    let to = self.address(into).add(done);
-                    match (side, others) {
-                        (None, _) => std::ptr::copy_nonoverlapping(piece.at, to, len),
-                        (Some(side), None) => self.reducer().combine(piece.at, to, len, side),
-                        (Some(side), Some(others)) => {
-                            let other = self.address(&others[part]).add(done).cast_const();
-                            let (left, right) =
-                                if side == Combine::After { (piece.at, other) } else { (other, piece.at) };
-                            self.reducer().combine_into(left, right, to, len);
-                        }
-                    }
-                    piece = Piece { at: piece.at.add(len), len: piece.len - len };
-                }
+                put(piece, part, done, len);
+                // SAFETY: at most one past the end of the piece.
+                piece = Piece { at: unsafe { piece.at.add(len) }, len: piece.len - len };
                 done += len;
                 if done == into.len {
                     (part, done) = (part + 1, 0);

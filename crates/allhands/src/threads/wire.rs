@@ -51,8 +51,8 @@ unsafe impl Send for Wire {}
 // SAFETY: as above: every cell has one writer at a time, and readers only between the stores the protocol names.
 unsafe impl Sync for Wire {}
 
-/// Lines are fetched in pairs: a slot has one to itself.
-#[repr(align(128))]
+/// Lines are fetched in pairs: a slot has one to itself. In this order, flag and payload are in the same line.
+#[repr(C, align(128))]
 struct Slot {
     seq: AtomicU32,
     inline: UnsafeCell<[u64; INLINE / 8]>,
