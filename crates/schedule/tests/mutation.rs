@@ -406,9 +406,12 @@ fn one_thing_changed_at_random_is_noticed() {
         use Change::{
             CombineTurned, LocalTurned, LocalsSwapped, MessagesSwapped, OtherSpace, RoundDropped, RoundsSwapped,
         };
+        // In shared memory several positions can hold the same value, so that a span may move from one to another: rarely.
+        let allowed = usize::from(*change == Change::SpanMoved);
         let can_be_harmless =
             [CombineTurned, LocalTurned, LocalsSwapped, MessagesSwapped, OtherSpace, RoundDropped, RoundsSwapped];
-        assert!(can_be_harmless.contains(change) || *survivors == 0, "{change:?}: {survivors} of {mutants} survive");
+        let few = *survivors * 500 <= allowed * *mutants;
+        assert!(can_be_harmless.contains(change) || few, "{change:?}: {survivors} of {mutants} survive");
     }
     for collective in common::FAMILIES {
         for algorithm in algorithms(collective) {

@@ -245,3 +245,20 @@ fn reordering_pairs_small_with_large() {
     };
     assert_eq!((largest("ranks"), largest("sizes")), (7, 4), "0101.. against 00001111 in section 2.2.3");
 }
+
+#[test]
+fn the_long_node_phase_needs_one_vector_of_shared_memory_and_a_meeting_for_each_chunk() {
+    let touched = |reduction: &str| {
+        let algorithm = format!("smp:slices=8:local=shared:reduction={reduction}");
+        let ensemble = ensemble(Collective::Allreduce, &algorithm, "1x4");
+        let spans = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds).flat_map(|round| round.spans());
+        let shared: std::collections::BTreeSet<usize> = spans
+            .filter(|(span, _)| span.space == allhands_schedule::Space::Shared)
+            .flat_map(|(span, _)| span.first..span.end())
+            .collect();
+        let meetings = ensemble.schedules[0].rounds.iter().flat_map(|round| &round.locals);
+        let meetings = meetings.filter(|local| matches!(local, allhands_schedule::Local::Meet { .. })).count();
+        (shared.len(), meetings)
+    };
+    assert_eq!((touched("lines"), touched("chunks")), ((32, 3), (8, 8 + 4 - 1 + 1)));
+}

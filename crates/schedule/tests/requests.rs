@@ -39,6 +39,7 @@ fn every_refusal_names_the_fact_and_the_remedy() {
         (Allreduce, "nap:local=nearby", "4x4", "local=nearby is not known", "messages or shared"),
         (Allreduce, "smp:slices=4", "4x4", "without local=shared", "local=shared beside it"),
         (Allreduce, "cyclic-shift:16(3,3):local=shared", "4x4", "all 16 ranks act", "phases for 4 nodes"),
+        (Allreduce, "smp:reduction=chunks", "4x4", "without local=shared", "local=shared beside it"),
         (Bcast, "cyclic-shift:ports=1", "8", "reaches only 2 of 8 ranks", "1,1,1"),
     ] {
         let message = refusal(collective, algorithm, topology);

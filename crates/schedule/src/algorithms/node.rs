@@ -2,8 +2,9 @@
 //! (Jocksch et al. 2021: copy-in or local reduction, the inter-node part by one or several ranks, copy-out.)
 //!
 //! Shared memory is written on *lines*, each a full set of blocks. An allgather needs one line a region: every block enters
-//! the region once, on its place. A reduction needs one line a rank: everybody copies in, all meet, then each rank reduces
-//! its slice of all lines. Far messages are sent from the lines and land on them. Regions of one node (sockets) have lines
+//! the region once, on its place. A short reduction needs one line a rank: everybody copies in, all meet, then each rank
+//! reduces its slice of all lines. A long one needs one line in all: chunk after chunk, each rank combines its operand with
+//! what is there, one after the other, a meeting between. Far messages are sent from the lines and land on them. Regions of one node (sockets) have lines
 //! of their own.
 //!
 //! ```text
@@ -27,6 +28,30 @@ pub(crate) const LOCAL: Parameter = Parameter {
     values: "messages, or shared: the ranks of a region talk through memory they share",
     default: "messages",
 };
+
+pub(crate) const REDUCTION: Parameter = Parameter {
+    name: "reduction",
+    values: "lines, or chunks: with local=shared, everybody copies in and slices are reduced, or operands are combined in place \
+             chunk by chunk, which takes one vector of memory and a meeting for each chunk",
+    default: "lines",
+};
+
+/// How a region reduces in shared memory.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Reduction {
+    /// Short: everybody copies in, all meet, each reduces its slice.
+    Lines,
+    /// Long: chunk by chunk, in place.
+    Chunks,
+}
+
+pub(crate) fn reduction(parameters: &Parameters) -> Result<Reduction> {
+    let word = parameters.word("reduction", &["lines", "chunks"])?;
+    if parameters.get("reduction").is_some() && !shared(parameters)? {
+        return Err(parameters.wrong("reduction", "is given without local=shared", "local=shared beside it"));
+    }
+    Ok(if word == "chunks" { Reduction::Chunks } else { Reduction::Lines })
+}
 
 /// Whether the near part is to run through shared memory.
 pub(crate) fn shared(parameters: &Parameters) -> Result<bool> {
@@ -107,9 +132,32 @@ impl Region {
         Span::new(Space::Shared, turn * self.lines + self.first + index, 1)
     }
 
-    /// Local reduction: everybody copies its vector in, all meet, each reduces its slice onto the first line. Afterwards
-    /// that line is the first member's alone.
-    pub(crate) fn reduce(&self, blocks: usize) -> Vec<Round> {
+    /// Local reduction onto the first line, which is the first member's alone afterwards.
+    pub(crate) fn reduce(&self, blocks: usize, reduction: Reduction) -> Vec<Round> {
+        match reduction {
+            Reduction::Lines => self.reduce_lines(blocks),
+            Reduction::Chunks => self.reduce_chunks(blocks),
+        }
+    }
+
+    /// Chunk by chunk: in turn t member m combines its operand with chunk t - m, which the members before it have done.
+    fn reduce_chunks(&self, blocks: usize) -> Vec<Round> {
+        let mut rounds = vec![Round::default()];
+        for turn in 0..blocks + self.size - 1 {
+            if let Some(chunk) = turn.checked_sub(self.me).filter(|&chunk| chunk < blocks) {
+                let (from, into) = (Span::input(chunk, 1), self.line(0, blocks, Span::input(chunk, 1)));
+                match self.me {
+                    0 => last(&mut rounds).copy(from, into),
+                    _ => last(&mut rounds).combine(from, into, Combine::After),
+                }
+            }
+            self.meet(&mut rounds);
+        }
+        rounds
+    }
+
+    /// Everybody copies its vector in, all meet, each reduces its slice.
+    fn reduce_lines(&self, blocks: usize) -> Vec<Round> {
         let mut rounds = vec![Round::default()];
         last(&mut rounds).copy(Span::input(0, blocks), self.whole_line(self.me, blocks));
         self.meet(&mut rounds);

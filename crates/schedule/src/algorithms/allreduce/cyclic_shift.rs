@@ -27,7 +27,7 @@ use std::ops::Range;
 
 use super::whole::home;
 use crate::algorithms::allgather::windows::{growing, windows};
-use crate::algorithms::node::{LOCAL, Region, either_way, shared, uses_memory};
+use crate::algorithms::node::{LOCAL, REDUCTION, Reduction, Region, either_way, reduction, shared, uses_memory};
 use crate::algorithms::rooted::binomial_bcast;
 use crate::compose::{embed, reverse};
 use crate::math::{ceil_log, product_reaches};
@@ -42,6 +42,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         default: "p(1,...,1); with local=shared, as many as there are nodes",
     },
     LOCAL,
+    REDUCTION,
 ];
 
 /// A factor with its steps: reduce_scatter with these ports, what is nested, allgather with those ports.
@@ -184,11 +185,11 @@ pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result
     let family = family(problem, parameters)?;
     let blocks = family.blocks();
     let all = family.nodes() == topology.ranks();
-    let shared = shared(parameters)?;
+    let (shared, reduction) = (shared(parameters)?, reduction(parameters)?);
     let make = move |rank| match (all, shared) {
         (true, _) => among(&family, (Place::Input, Place::Output), rank, &|node| node),
         (false, false) => among_leaders(&family, &topology, rank),
-        (false, true) => through_memory(&family, &topology, rank),
+        (false, true) => through_memory(&family, &topology, reduction, rank),
     };
     Ok(Recipe { blocks, make: Box::new(make) })
 }
@@ -217,7 +218,7 @@ fn among_leaders(family: &Family, topology: &Topology, rank: usize) -> Vec<Round
 
 /// The same through shared memory: all reduce, slice by slice, onto the first line; one rank a node takes it to the second;
 /// all copy that out.
-fn through_memory(family: &Family, topology: &Topology, rank: usize) -> Vec<Round> {
+fn through_memory(family: &Family, topology: &Topology, reduction: Reduction, rank: usize) -> Vec<Round> {
     let (node, _, me) = home(topology, 1, rank);
     let region = Region::new(topology, 1, rank);
     let master = |node: usize| topology.rank_at(topology.region(1, node).start);
@@ -225,7 +226,7 @@ fn through_memory(family: &Family, topology: &Topology, rank: usize) -> Vec<Roun
         return among(family, (Place::Input, Place::Output), node, &master);
     }
     let blocks = family.blocks();
-    let mut rounds = region.reduce(blocks);
+    let mut rounds = region.reduce(blocks, reduction);
     let result = usize::from(family.nodes() > 1);
     if me == 0 && family.nodes() > 1 {
         rounds.extend(among(family, (Place::Shared(0), Place::Shared(result)), node, &master));
@@ -573,6 +574,7 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     if nodes > 1 && nodes < p {
         let up = list(&ports(nodes, 2), "");
         let on_nodes = [format!("{nodes}({up})"), format!("{nodes}({}){nodes}({up})", list(&ports(nodes, 2), "-"))];
+        variants.extend(on_nodes.iter().map(|phases| format!("{phases}:local=shared:reduction=chunks")));
         variants.extend(either_way(on_nodes.to_vec()));
         variants.push(format!("{nodes}(-1,{up}):local=shared"));
     }

@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use crate::algorithms::binomial;
-use crate::algorithms::node::{LOCAL, Region, last, shared};
+use crate::algorithms::node::{LOCAL, REDUCTION, Reduction, Region, last, reduction, shared};
 use crate::algorithms::seats::{LEVEL, level_variants};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
@@ -30,6 +30,7 @@ pub(crate) const SMP: &[Parameter] = &[
         values: "1..=4096, with local=shared: pieces that the ranks of a region reduce; 1: the master reduces alone",
         default: "1",
     },
+    REDUCTION,
 ];
 const MOST_SLICES: usize = 4096;
 
@@ -256,7 +257,7 @@ pub(crate) fn recursive_doubling_cost(problem: &Problem, _: &Parameters) -> Cost
 
 pub(crate) fn smp(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let level = parameters.level(problem)?;
-    let slices = slices(parameters)?;
+    let (slices, reduction) = (slices(parameters)?, reduction(parameters)?);
     let topology = problem.topology.clone();
     let make = move |rank| {
         let (index, seats, me) = home(&topology, level, rank);
@@ -265,7 +266,7 @@ pub(crate) fn smp(problem: &Problem, parameters: &Parameters) -> Result<Recipe> 
         let far = Group { size: topology.regions(level), me: index, rank_of: &master };
         if let Some(blocks) = slices {
             let region = Region::new(&topology, level, rank);
-            return through_memory(&region, blocks, &far);
+            return through_memory(&region, blocks, reduction, &far);
         }
         let mut running = Running::new();
         near.reduce(&mut running);
@@ -289,14 +290,14 @@ fn slices(parameters: &Parameters) -> Result<Option<usize>> {
 }
 
 /// Local reduction, the masters' part on the first line, copy-out.
-fn through_memory(region: &Region, blocks: usize, far: &Group<'_>) -> Vec<Round> {
+fn through_memory(region: &Region, blocks: usize, reduction: Reduction, far: &Group<'_>) -> Vec<Round> {
     if region.size == 1 {
         let mut running = Running::at(Span::input(0, blocks), Vec::new());
         far.allreduce(&mut running, far.size);
         return running.finish();
     }
     let line = region.whole_line(0, blocks);
-    let mut running = Running::at(line, region.reduce(blocks));
+    let mut running = Running::at(line, region.reduce(blocks, reduction));
     if region.me == 0 {
         far.allreduce(&mut running, far.size);
     }
@@ -339,5 +340,6 @@ pub(crate) fn smp_variants(problem: &Problem) -> Vec<String> {
     variants.extend(
         [largest, 3].iter().filter(|&&slices| slices > 1).map(|slices| format!("slices={slices}:local=shared")),
     );
+    variants.extend([1, 2, 5].map(|slices| format!("slices={slices}:local=shared:reduction=chunks")));
     variants
 }
