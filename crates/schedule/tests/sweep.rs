@@ -1,18 +1,11 @@
 //! Every algorithm, every setting, on every shape: verified, its promises proved, its closed form compared with the count.
 
-use allhands_schedule::{Choice, Collective, Counts, Error, Problem, Topology, algorithms, verify};
-use rayon::prelude::*;
+#[allow(dead_code)] // only the list of families is needed here
+mod common;
 
-/// One of each family: vector forms use the same schedules.
-const FAMILIES: [Collective; 7] = [
-    Collective::Allgather,
-    Collective::Alltoall,
-    Collective::Allreduce,
-    Collective::ReduceScatter,
-    Collective::Bcast,
-    Collective::Reduce,
-    Collective::Barrier,
-];
+use allhands_schedule::{Choice, Collective, Counts, Error, Problem, Topology, algorithms, verify};
+use common::FAMILIES;
+use rayon::prelude::*;
 
 /// Verifies every setting of every algorithm on every topology, with several roots; says how many there were.
 fn sweep(topologies: Vec<Topology>) -> usize {

@@ -174,7 +174,7 @@ impl Bench {
                 )?;
                 let mut table =
                     screen::table(&["bytes", "algorithm", "", "median", "p10", "p90", "min", "max", "x best", "runs"]);
-                screen::unbroken(&mut table, &[0, 1]);
+                screen::unbroken(&mut table, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
                 let mut above = None;
                 for line in lines {
                     let size = if above == Some(line.bytes) { String::new() } else { line.bytes.to_string() };
