@@ -93,6 +93,9 @@ struct Cached {
     _operation: Option<Box<dyn Any>>,
 }
 
+/// One-off calls of more shapes than this make their plans anew.
+const MOST_CACHED: usize = 256;
+
 /// Everything a plan is made from.
 struct Ask<'a> {
     collective: Collective,
@@ -264,6 +267,10 @@ impl Comm {
                 let core =
                     self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), root, &shape.options)?)?;
                 let operation = op.map(|op| Box::new(op) as Box<dyn Any>);
+                // Every rank makes the same calls, so all of them start afresh at the same one.
+                if self.cache.borrow().len() >= MOST_CACHED {
+                    self.cache.borrow_mut().clear();
+                }
                 self.cache.borrow_mut().insert(shape, Cached { core: core.clone(), _operation: operation });
                 core
             }

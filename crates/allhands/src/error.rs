@@ -82,7 +82,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A sub-communicator was asked for with a rank that is in none.
+    /// The system has no thread left for a rank.
     #[error("a thread for rank {rank} cannot be started: {reason}; ask for fewer ranks")]
     Spawn {
         /// Which rank.

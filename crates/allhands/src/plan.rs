@@ -18,17 +18,23 @@ use crate::threads::hub::Buffer;
 /// How a plan is made.
 ///
 /// ```
-/// let options = allhands::Options::new().algorithm("nap:fan=full").identical(true);
+/// let options = allhands::Options::new().algorithm("cyclic-shift:8(1,1,1)").identical(false);
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     pub(crate) algorithm: Option<String>,
     pub(crate) identical: bool,
 }
 
+impl Default for Options {
+    fn default() -> Options {
+        Options { algorithm: None, identical: true }
+    }
+}
+
 impl Options {
-    /// The library chooses; results of a reduction may differ in rounding from rank to rank.
+    /// The library chooses, and every rank gets the same bits.
     pub fn new() -> Options {
         Options::default()
     }
@@ -38,7 +44,8 @@ impl Options {
         Options { algorithm: Some(name.into()), ..self }
     }
 
-    /// Whether every rank must get the same bits, also where rounding depends on the order of operands.
+    /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, a few more
+    /// algorithms can serve.
     pub fn identical(self, identical: bool) -> Options {
         Options { identical, ..self }
     }

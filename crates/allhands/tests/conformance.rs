@@ -75,7 +75,7 @@ fn case(random: &mut Random, collective: Collective, algorithm: &'static Algorit
 
 impl Case {
     fn plan<T: Element>(&self, comm: &Comm, op: Op<T>) -> Result<Plan<T>> {
-        let options = Options::new().algorithm(&self.algorithm);
+        let options = Options::new().algorithm(&self.algorithm).identical(false);
         let (count, p, me) = (self.counts[0], comm.size(), comm.rank());
         match self.collective {
             Collective::Allgather => comm.allgather_plan_with(count, &options),

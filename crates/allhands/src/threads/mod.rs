@@ -89,9 +89,12 @@ impl Threads {
             handles.into_iter().enumerate().map(join).collect()
         });
         // The cause before what followed from it.
-        let follows = |error: &Error| matches!(error, Error::Abandoned { .. } | Error::Left { .. });
-        let cause =
-            results.iter().filter_map(|result| result.as_ref().err()).min_by_key(|error| follows(error)).cloned();
+        let distance = |error: &&Error| match error {
+            Error::Abandoned { .. } => 2,
+            Error::Left { .. } => 1,
+            _ => 0,
+        };
+        let cause = results.iter().filter_map(|result| result.as_ref().err()).min_by_key(distance).cloned();
         match cause {
             Some(error) => Err(error),
             None => results.into_iter().collect(),

@@ -301,7 +301,8 @@ impl Job<'_> {
     }
 
     fn plan<T: Value>(&self, comm: &Comm, count: usize, name: &str) -> allhands::Result<Plan<T>> {
-        let options = if name == "auto" { Options::new() } else { Options::new().algorithm(name) };
+        // A comparison may include algorithms whose results differ in rounding from rank to rank.
+        let options = if name == "auto" { Options::new() } else { Options::new().algorithm(name).identical(false) };
         let counts = || vec![count; comm.size()];
         match self.collective {
             Collective::Allgather => comm.allgather_plan_with(count, &options),
