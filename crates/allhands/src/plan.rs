@@ -242,9 +242,9 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
                 }
             }
         };
-        let awaited = || {
+        let awaited = |gone: &dyn Fn(usize) -> bool| {
             let core = core.borrow();
-            core.engine.awaited(core.program(buffers), core.engine.position())
+            core.engine.awaited(core.program(buffers), core.engine.position(), gone)
         };
         rank.world.wait(rank.me, ready, awaited).map_err(|error| rank.give_up(error))?;
     }
@@ -265,10 +265,10 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
             outcome = core.borrow_mut().progress();
             !matches!(outcome, Ok(false))
         };
-        let awaited = || {
+        let awaited = |gone: &dyn Fn(usize) -> bool| {
             let core = core.borrow();
             let buffers = core.under_way.unwrap_or(Buffers::Apart);
-            core.engine.awaited(core.program(buffers), core.engine.position())
+            core.engine.awaited(core.program(buffers), core.engine.position(), gone)
         };
         let waited = rank.world.wait(rank.me, ready, awaited);
         if waited.is_err() {

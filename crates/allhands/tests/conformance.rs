@@ -1,7 +1,7 @@
 //! Every algorithm of every collective on thread ranks equals a naive reference, bit for bit: random machines, counts (unequal,
 //! zero), types and operations; in place or not; blocking, non-blocking with interleaved tests, persistent.
 
-use allhands::kernels::Element;
+use allhands::kernels::{Element, Pair};
 use allhands::{Comm, Op, Options, Plan, Result, Topology};
 use allhands_schedule::{Algorithm, Choice, Collective, Problem, Reduction, algorithms};
 
@@ -31,6 +31,39 @@ macro_rules! samples {
     })* };
 }
 samples!(u8, i8, i16, u16, i32, u32, i64, u64, f32, f64);
+
+impl Sample for half::f16 {
+    fn sample(seed: usize) -> half::f16 {
+        half::f16::from_f32(f32::sample(seed))
+    }
+}
+
+impl Sample for num_complex::Complex<f32> {
+    fn sample(seed: usize) -> num_complex::Complex<f32> {
+        num_complex::Complex::new(f32::sample(seed), f32::sample(seed + 1))
+    }
+}
+
+impl Sample for bool {
+    fn sample(seed: usize) -> bool {
+        u8::sample(seed) % 2 == 1
+    }
+}
+
+impl Sample for Pair<f64> {
+    fn sample(seed: usize) -> Pair<f64> {
+        Pair { value: f64::sample(seed) % 4.0, index: i32::sample(seed / 3) }
+    }
+}
+
+/// The least value, and the lowest index at which it is found.
+fn min_loc(left: Pair<f64>, right: Pair<f64>) -> Pair<f64> {
+    match left.value.total_cmp(&right.value) {
+        std::cmp::Ordering::Less => left,
+        std::cmp::Ordering::Greater => right,
+        std::cmp::Ordering::Equal => Pair { value: left.value, index: left.index.min(right.index) },
+    }
+}
 
 #[derive(Clone)]
 struct Case {
@@ -204,7 +237,7 @@ fn run_case(case: &Case, random: &mut Random) {
     if !case.commutative {
         return case.check::<u64>(Op::user(false, compose), compose);
     }
-    match random.below(12) {
+    match random.below(16) {
         0 => case.check::<i32>(Op::sum(), i32::wrapping_add),
         1 => case.check::<u8>(Op::sum(), u8::wrapping_add),
         2 => case.check::<i16>(Op::product(), i16::wrapping_mul),
@@ -215,6 +248,10 @@ fn run_case(case: &Case, random: &mut Random) {
         7 => case.check::<u16>(Op::bit_or(), |a, b| a | b),
         8 => case.check::<i8>(Op::max(), i8::max),
         9 => case.check::<u32>(Op::logical_and(), |a, b| u32::from(a != 0 && b != 0)),
+        11 => case.check::<half::f16>(Op::sum(), |a, b| a + b),
+        12 => case.check::<num_complex::Complex<f32>>(Op::sum(), |a, b| a + b),
+        13 => case.check::<bool>(Op::logical_xor(), |a, b| a != b),
+        14 => case.check::<Pair<f64>>(Op::min_loc(), min_loc),
         10 => case.check::<f64>(Op::user(true, |a, b| a + b), |a, b| a + b),
         _ => case.check::<i64>(Op::sum(), i64::wrapping_add),
     }

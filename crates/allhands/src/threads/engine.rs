@@ -13,7 +13,7 @@ use super::wire::{Piece, Wire};
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::op::Reducer;
-use crate::program::{Instruction, Memory, Program, Segment};
+use crate::program::{Instruction, Memory, Message, Program, Segment};
 
 /// A rank's end of a plan.
 pub(crate) struct Engine {
@@ -46,7 +46,15 @@ impl Engine {
         reducer: Option<Arc<dyn Reducer>>,
     ) -> Result<Engine> {
         let me = members[rank];
-        let sends = program.sends.iter().map(|message| (hub.wire(rank, message.peer, message.nth, message.bytes), 0));
+        let outgoing = |message: &Message| {
+            let wire = hub.wire(rank, message.peer, message.nth, message.bytes);
+            if let Wire::Large(large) = &*wire {
+                // SAFETY: this rank sends, and has not sent anything yet.
+                unsafe { large.reserve(message.parts.len()) };
+            }
+            (wire, 0)
+        };
+        let sends = program.sends.iter().map(outgoing);
         let takes = program.takes.iter().map(|message| hub.wire(message.peer, rank, message.nth, message.bytes));
         let (sends, takes) = (sends.collect(), takes.collect());
         let meets = |level: &usize| program.code.contains(&Instruction::Arrive { level: *level });
@@ -86,7 +94,11 @@ impl Engine {
             return Ok(());
         }
         self.world.begin(self.me, self.hub.operation());
-        let waited = self.world.wait(self.me, || self.hub.shared(node).is_some(), || neighbours.clone());
+        let waited = self.world.wait(
+            self.me,
+            || self.hub.shared(node).is_some(),
+            |gone| neighbours.iter().copied().find(|&rank| gone(rank)),
+        );
         self.world.end(self.me);
         waited?;
         self.shared = self.hub.shared(node);
@@ -130,23 +142,19 @@ impl Engine {
         self.at
     }
 
-    /// The ranks that have to act before a run can go on from a position.
-    pub(crate) fn awaited(&self, program: &Program, position: usize) -> Vec<usize> {
-        match program.code.get(position) {
-            Some(Instruction::Await { level }) => {
-                self.meetings[*level].as_ref().map_or(vec![], |(_, others)| others.clone())
+    /// The first rank that has to act before a run can go on from a position, and of which `gone` is true.
+    pub(crate) fn awaited(&self, program: &Program, position: usize, gone: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let peer = |peer: usize| Some(self.members[peer]).filter(|&peer| gone(peer));
+        match program.code.get(position)? {
+            Instruction::Send(message) | Instruction::Settle(message) => peer(program.sends[*message].peer),
+            Instruction::Take(message)
+            | Instruction::TakeCombine(message, _)
+            | Instruction::TakeWith { message, .. } => peer(program.takes[*message].peer),
+            Instruction::Await { level } => {
+                let (_, others) = self.meetings[*level].as_ref()?;
+                others.iter().copied().find(|&other| gone(other))
             }
-            Some(Instruction::Send(message) | Instruction::Settle(message)) => {
-                vec![self.members[program.sends[*message].peer]]
-            }
-            Some(
-                Instruction::Take(message)
-                | Instruction::TakeCombine(message, _)
-                | Instruction::TakeWith { message, .. },
-            ) => {
-                vec![self.members[program.takes[*message].peer]]
-            }
-            _ => vec![],
+            _ => None,
         }
     }
 

@@ -210,6 +210,15 @@ impl Small {
 }
 
 impl Large {
+    /// Makes room for a list of pieces, so that publishing it allocates nothing.
+    ///
+    /// # Safety
+    /// The sender calls it before it publishes anything.
+    pub(crate) unsafe fn reserve(&self, pieces: usize) {
+        // SAFETY: nothing has been published: the receiver is not looking at the list.
+        self.pieces.with_mut(|list| unsafe { (*list).reserve_exact(pieces) });
+    }
+
     /// Lets the receiver read the pieces.
     ///
     /// # Safety

@@ -105,12 +105,12 @@ impl World {
         lock(&self.operations)[self.doing[rank].0.load(Ordering::Relaxed) as usize].clone()
     }
 
-    /// Waits as `rank` until `ready`, which may do work; `awaited` says which ranks must act for it.
+    /// Waits as `rank` until `ready`, which may do work; `awaited` finds a rank that must act for it and is gone.
     pub(crate) fn wait(
         &self,
         rank: usize,
         ready: impl FnMut() -> bool,
-        awaited: impl Fn() -> Vec<usize>,
+        awaited: impl Fn(&dyn Fn(usize) -> bool) -> Option<usize>,
     ) -> Result<()> {
         let bell = self.bells[rank].get().expect("a rank enters before it waits");
         let mut began: Option<Instant> = None;
@@ -118,7 +118,7 @@ impl World {
             if self.failed.load(Ordering::Acquire) {
                 return lock(&self.failure).clone();
             }
-            let gone = awaited().into_iter().find(|&other| self.left[other].load(Ordering::Acquire));
+            let gone = awaited(&|other| self.left[other].load(Ordering::Acquire));
             if let Some(gone) = gone {
                 return Some(Error::Left { rank: gone, waiting: rank, operation: self.operation(rank) });
             }
