@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::abi::detect;
 use crate::library::{Library, file_of, global_symbol};
 use crate::{Error, Result};
 
@@ -132,9 +133,10 @@ fn in_process() -> Option<Found> {
     if let Some(found) = mapped(&maps).iter().find_map(|path| already_loaded(path)) {
         return Some(found);
     }
-    // An MPI inside of the executable, or in a library of another name.
+    // An MPI inside of the executable, or in a library of another name; but not a preload library in a program without MPI.
     let file = file?;
     let library = Library::loaded(file.as_os_str()).unwrap_or_else(|_| Library::program());
+    detect(&telling_name(&file), |name| !library.symbol(name).is_null())?;
     Some(Found { library, path: file })
 }
 

@@ -13,7 +13,7 @@ use crate::{Error, Mpi, Result};
 pub enum LauncherKind {
     /// Open MPI's mpirun (`OMPI_COMM_WORLD_SIZE`).
     OpenMpi,
-    /// Intel MPI's mpirun, a hydra (`PMI_SIZE` and `I_MPI_...`).
+    /// Intel MPI's mpirun, a hydra (`PMI_SIZE` and `I_MPI_HYDRA_UUID`).
     Intel,
     /// The hydra of MPICH and its family (`PMI_SIZE`).
     Hydra,
@@ -71,7 +71,8 @@ impl Launcher {
         let slurm = slurm(&number);
         // Slurm's own PMI sets PMI_SIZE as well, but not what hydra says about the machine.
         if has("PMI_SIZE") && (slurm.is_none() || has("MPI_LOCALRANKID")) {
-            let intel = has("I_MPI_HYDRA_BOOTSTRAP") || has("I_MPI_MPIRUN") || has("I_MPI_RANK_CMD");
+            // Set by Intel's hydra itself; most other I_MPI_ variables are for users to set.
+            let intel = has("I_MPI_HYDRA_UUID");
             return Some(Launcher {
                 kind: if intel { LauncherKind::Intel } else { LauncherKind::Hydra },
                 size: number("PMI_SIZE"),
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(launcher(&OMPI), found(LauncherKind::OpenMpi, 4, 3, 1));
         assert_eq!(launcher(&PMI), found(LauncherKind::Hydra, 8, 5, 2));
         assert_eq!(
-            launcher(&[&PMI[..], &[("I_MPI_HYDRA_BOOTSTRAP", "ssh")]].concat()),
+            launcher(&[&PMI[..], &[("I_MPI_HYDRA_UUID", "37180000")]].concat()),
             found(LauncherKind::Intel, 8, 5, 2)
         );
         assert_eq!(launcher(&SLURM), found(LauncherKind::Slurm, 6, 2, 0));

@@ -231,7 +231,8 @@ impl Mpi {
     }
 
     /// Waits until all requests are complete. An error is `MPI_ERR_IN_STATUS` at best: [`Mpi::waitall_statuses`] tells
-    /// which.
+    /// which. MPICH returns it only if `MPI_COMM_WORLD` and `MPI_COMM_SELF` return errors, whatever the communicator of
+    /// the requests says; the calls on one request do as that communicator says.
     #[inline]
     pub fn waitall(&self, requests: &mut Handles) -> Result<()> {
         // SAFETY: the array has the library's layout.
