@@ -9,14 +9,15 @@ use std::sync::Arc;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
 use crate::choose::choose;
+use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
+use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::op::{Op, Reducer};
 use crate::plan::{Core, Options, Plan};
 use crate::program::{Buffers, compile};
-use crate::threads::engine::Engine;
-use crate::threads::world::World;
+use crate::world::World;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
 pub struct Comm {
@@ -26,14 +27,15 @@ pub struct Comm {
     members: Arc<[usize]>,
     me: usize,
     topology: Topology,
+    /// What reaches the members that no memory reaches.
+    far: Option<RefCell<Rc<Communicator>>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
 }
 
 /// What is common to all communicators of one rank.
 pub(crate) struct RankState {
-    pub(crate) world: Arc<World>,
-    pub(crate) me: usize,
+    pub(crate) world: Rc<World>,
     /// Plans with a run under way: they move on whenever this rank waits.
     under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
     how_many: Cell<usize>,
@@ -71,7 +73,7 @@ impl RankState {
 
     /// A run that ends with an error cannot be completed by the others either.
     pub(crate) fn give_up(&self, error: Error) -> Error {
-        self.world.fail(Error::Abandoned { rank: self.me, reason: error.to_string() });
+        self.world.fail(&error.to_string());
         error
     }
 }
@@ -109,9 +111,28 @@ struct Ask<'a> {
 }
 
 impl Comm {
-    pub(crate) fn new(world: Arc<World>, id: u64, members: Arc<[usize]>, me: usize, topology: Topology) -> Comm {
-        let rank = Rc::new(RankState { world, me: members[me], under_way: RefCell::default(), how_many: Cell::new(0) });
-        Comm { rank, id, members, me, topology, plans_made: Cell::new(0), cache: RefCell::default() }
+    /// All ranks of a world.
+    pub(crate) fn of_world(world: World, topology: Topology, far: Option<Rc<Communicator>>) -> Comm {
+        let (me, members) = (world.me(), (0..topology.ranks()).collect());
+        let rank = Rc::new(RankState { world: Rc::new(world), under_way: RefCell::default(), how_many: Cell::new(0) });
+        Comm::new(rank, 1, members, me, topology, far)
+    }
+
+    fn new(
+        rank: Rc<RankState>,
+        id: u64,
+        members: Arc<[usize]>,
+        me: usize,
+        topology: Topology,
+        far: Option<Rc<Communicator>>,
+    ) -> Comm {
+        let far = far.map(RefCell::new);
+        Comm { rank, id, members, me, topology, far, plans_made: Cell::new(0), cache: RefCell::default() }
+    }
+
+    /// This rank cannot go on: those who wait for it get to know.
+    pub(crate) fn give_up(&self, error: Error) -> Error {
+        self.rank.give_up(error)
     }
 
     /// This rank, from 0.
@@ -153,22 +174,57 @@ impl Comm {
             colors.dedup();
             colors
         };
-        // Numbered alike on all members: the parent's number, how many plans it has made, and the place of the color.
-        let place = colors.iter().position(|&known| known == color).expect("our own color is among them") as u64;
-        let made = self.plans_made.replace(self.plans_made.get() + 1);
-        let id = hash(&[self.id, made, place]);
+        let place = colors.iter().position(|&known| known == color).expect("our own color is among them");
         let me = chosen.iter().position(|&rank| rank == self.me).expect("we are among our own color");
         let topology = self.topology.of_members(&chosen)?;
         let members: Arc<[usize]> = chosen.iter().map(|&rank| self.members[rank]).collect();
-        Ok(Comm {
-            rank: self.rank.clone(),
-            id,
-            members,
-            me,
-            topology,
-            plans_made: Cell::new(0),
-            cache: RefCell::default(),
-        })
+        let far = self.far.as_ref().map(|far| far.borrow().split(place, me)).transpose()?;
+        Ok(Comm::new(self.rank.clone(), self.next_id(place as u64), members, me, topology, far))
+    }
+
+    /// The same ranks, as if they sat as the topology says. Every rank must call it.
+    ///
+    /// Ranks of an MPI job that the topology puts into different nodes exchange MPI messages, also where they could share
+    /// memory: that is how a machine of many nodes is tried on one.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let two_by_two = comm.seated(Topology::regular(2, 2)?)?;
+    ///     let mut sum = [1];
+    ///     two_by_two.allreduce_in_place(&mut sum, Op::sum())?;
+    ///     assert_eq!((sum[0], two_by_two.topology().depth()), (4, 1));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn seated(&self, topology: Topology) -> Result<Comm> {
+        if topology.ranks() != self.size() {
+            let (seats, ranks) = (topology.ranks(), self.size());
+            return Err(Error::Seats { topology: topology.to_string(), seats, ranks });
+        }
+        let far = self.far.as_ref().map(|far| far.borrow().duplicate()).transpose()?;
+        Ok(Comm::new(self.rank.clone(), self.next_id(0), self.members.clone(), self.me, topology, far))
+    }
+
+    /// Numbers a communicator alike on all its members: by the parent's number, how many plans it has made, and a place.
+    fn next_id(&self, place: u64) -> u64 {
+        hash(&[self.id, self.next_plan(), place])
+    }
+
+    fn next_plan(&self) -> u64 {
+        self.plans_made.replace(self.plans_made.get() + 1)
+    }
+
+    /// What reaches far members, for a plan of this number; a new communicator when MPI has no more tags.
+    fn link(&self, plan: u64) -> Result<Option<Link>> {
+        let Some(far) = &self.far else { return Ok(None) };
+        let tag = plan % (far.borrow().tags() + 1);
+        if tag == 0 && plan > 0 {
+            let another = far.borrow().duplicate()?;
+            *far.borrow_mut() = another;
+        }
+        Ok(Some(Link::new(far.borrow().clone(), tag, self.rank.world.me())))
     }
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
@@ -199,18 +255,22 @@ impl Comm {
         };
         let signature =
             format!("{} of {amount} x {}{operation}{rooted} by {choice}", ask.collective, element_type.name());
-        let made = self.plans_made.replace(self.plans_made.get() + 1);
-        let hub = self.rank.world.join((self.id, made), &self.members, self.me, &signature)?;
-        let engine = Engine::new(
-            self.rank.world.clone(),
-            hub,
-            self.members.clone(),
-            self.me,
-            &self.topology,
-            &program,
-            ask.reducer,
-        )?;
-        Ok(Rc::new(RefCell::new(Core::new(prepared, schedule, ask.amount, element, why, engine, program))))
+        let plan = self.next_plan();
+        let key = hash(&[self.id, plan]) & !1;
+        self.rank.world.join(key, &self.members, &signature)?;
+        let connection = Connection {
+            world: self.rank.world.clone(),
+            key,
+            members: self.members.clone(),
+            rank: self.me,
+            topology: &self.topology,
+            link: self.link(plan)?,
+            shares: prepared.shares(),
+            operation: &signature,
+        };
+        let engine = Engine::new(connection, &program, ask.reducer)?;
+        let core = Core::new(prepared, schedule, ask.amount, element, why, signature, engine, program);
+        Ok(Rc::new(RefCell::new(core)))
     }
 
     fn plan<T: Element>(

@@ -82,6 +82,58 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A message of another size than the plan says.
+    #[error(
+        "rank {rank} expects {expected} bytes from rank {other}, but {} came; every rank must make the same calls with matching counts",
+        if *.came == usize::MAX { "more".into() } else { .came.to_string() }
+    )]
+    Size {
+        /// The rank that receives.
+        rank: usize,
+        /// The rank that sent.
+        other: usize,
+        /// How many bytes should have come.
+        expected: usize,
+        /// How many came; `usize::MAX`: too many.
+        came: usize,
+    },
+    /// Memory for the ranks of a node cannot be had.
+    #[error("memory for the ranks of a node cannot be shared: {reason}; use an algorithm without local=shared")]
+    Memory {
+        /// What the system said.
+        reason: String,
+    },
+    /// Ranks that should share memory cannot.
+    #[error(
+        "local=shared needs ranks that share memory, but rank {rank} and rank {other}, which sit in one region, do not; use local=messages"
+    )]
+    Apart {
+        /// This rank.
+        rank: usize,
+        /// One that it shares no memory with.
+        other: usize,
+    },
+    /// Another rank's memory could not be read.
+    #[error("a message in the memory of rank {rank} cannot be read: {reason}; has it ended?")]
+    Unreadable {
+        /// The rank that sent.
+        rank: usize,
+        /// What the system said.
+        reason: String,
+    },
+    /// A topology for another number of ranks.
+    #[error("the topology {topology} has {seats} seats, but there are {ranks} ranks; give every rank one")]
+    Seats {
+        /// The topology.
+        topology: String,
+        /// How many ranks it has.
+        seats: usize,
+        /// How many there are.
+        ranks: usize,
+    },
+    /// MPI cannot be used, or says that something is wrong.
+    #[error(transparent)]
+    Mpi(#[from] allhands_mpi::Error),
     /// The system has no thread left for a rank.
     #[error("a thread for rank {rank} cannot be started: {reason}; ask for fewer ranks")]
     Spawn {

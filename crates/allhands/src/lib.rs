@@ -17,24 +17,31 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+mod buffer;
 #[forbid(unsafe_code)]
 mod choose;
 #[forbid(unsafe_code)]
 mod comm;
+mod engine;
 #[forbid(unsafe_code)]
 mod error;
+mod far;
+mod job;
 pub mod kernels;
 #[forbid(unsafe_code)]
 mod layout;
+mod node;
 mod op;
 mod plan;
 #[forbid(unsafe_code)]
 mod program;
 mod threads;
+mod world;
 
 pub use allhands_schedule::Topology;
 pub use comm::Comm;
 pub use error::{Error, Result};
+pub use job::mpi;
 pub use op::Op;
 pub use plan::{Options, Pending, Plan};
 pub use threads::{Threads, threads};

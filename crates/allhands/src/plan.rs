@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use allhands_schedule::{Choice, Counts, Prepared, Schedule};
 
+use crate::buffer::Buffer;
 use crate::comm::RankState;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Element;
 use crate::layout::Amount;
 use crate::program::{Buffers, Program, compile};
-use crate::threads::engine::Engine;
-use crate::threads::hub::Buffer;
 
 /// How a plan is made.
 ///
@@ -124,6 +124,8 @@ pub(crate) struct Core {
     amount: Amount,
     element: usize,
     why: String,
+    /// What it is, for error messages.
+    signature: Rc<str>,
     engine: Engine,
     apart: Program,
     in_place: Option<Program>,
@@ -141,6 +143,7 @@ impl Core {
         amount: Amount,
         element: usize,
         why: String,
+        signature: String,
         engine: Engine,
         apart: Program,
     ) -> Core {
@@ -150,6 +153,7 @@ impl Core {
             amount,
             element,
             why,
+            signature: signature.into(),
             engine,
             apart,
             in_place: None,
@@ -231,6 +235,7 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
     let running = Running(core);
     let mut outcome = running.0.step(buffers);
     if matches!(outcome, Ok(false)) {
+        let (signature, far) = (running.0.signature.clone(), running.0.engine.far());
         let core = RefCell::new(&mut *running.0);
         let ready = || {
             rank.progress();
@@ -246,7 +251,7 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
             let core = core.borrow();
             core.engine.awaited(core.program(buffers), core.engine.position(), gone)
         };
-        rank.world.wait(rank.me, ready, awaited).map_err(|error| rank.give_up(error))?;
+        rank.world.wait(&signature, far, ready, awaited).map_err(|error| rank.give_up(error))?;
     }
     outcome.map_err(|error| rank.give_up(error))?;
     std::mem::forget(running);
@@ -260,6 +265,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
     }
     let mut outcome = core.borrow_mut().progress();
     if matches!(outcome, Ok(false)) {
+        let (signature, far) = (core.borrow().signature.clone(), core.borrow().engine.far());
         let ready = || {
             rank.progress();
             outcome = core.borrow_mut().progress();
@@ -270,7 +276,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
             let buffers = core.under_way.unwrap_or(Buffers::Apart);
             core.engine.awaited(core.program(buffers), core.engine.position(), gone)
         };
-        let waited = rank.world.wait(rank.me, ready, awaited);
+        let waited = rank.world.wait(&signature, far, ready, awaited);
         if waited.is_err() {
             outcome = waited.map(|()| true);
         }

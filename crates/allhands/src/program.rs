@@ -5,7 +5,7 @@
 //! only to be combined with another operand is combined as it lands. A copy of the input to where it already is, in
 //! place, is nothing.
 //!
-//! Of a round the program does, in this order: send everything; take what arrives, overwriting or combining; where a
+//! Of a round the program does, in this order: say what it will receive; send everything; take what arrives, overwriting or combining; where a
 //! message is to be combined with memory that the round also sends, take it into scratch first; settle the sends that
 //! others read from our memory; combine what was put aside; the local operations.
 
@@ -44,22 +44,34 @@ impl Segment {
     }
 }
 
-/// One end of a message.
+/// One end of a message. Between two ranks messages are sent and taken in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// The rank at the other end.
     pub(crate) peer: usize,
-    /// Which of the messages in this direction between the two it is.
-    pub(crate) nth: usize,
     /// How many bytes it carries.
     pub(crate) bytes: usize,
     /// Where they are, or go.
     pub(crate) parts: Vec<Segment>,
+    /// Whether what arrives is combined with something rather than put in place.
+    pub(crate) combined: bool,
+}
+
+impl Message {
+    /// The one run of memory that a message is put into as it is, if there is one.
+    pub(crate) fn whole(&self) -> Option<&Segment> {
+        match &self.parts[..] {
+            [part] if !self.combined => Some(part),
+            _ => None,
+        }
+    }
 }
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Instruction {
+    /// From now on a message may arrive: nothing else touches where it goes before it is taken.
+    Post(usize),
     /// Begin a send.
     Send(usize),
     /// Wait for a message and put it in place.
@@ -155,8 +167,6 @@ struct Compiler<'a> {
     /// Where the input is kept, if not where the caller has it.
     kept_input: Option<usize>,
     scratch: BTreeMap<usize, usize>,
-    nth_sent: BTreeMap<usize, usize>,
-    nth_taken: BTreeMap<usize, usize>,
     /// Bytes of the output that no longer hold the caller's input.
     overwritten: Vec<Range<usize>>,
     program: Program,
@@ -201,8 +211,6 @@ impl<'a> Compiler<'a> {
             buffers,
             kept_input,
             scratch,
-            nth_sent: BTreeMap::new(),
-            nth_taken: BTreeMap::new(),
             overwritten: Vec::new(),
             program,
         };
@@ -224,6 +232,7 @@ impl<'a> Compiler<'a> {
     fn round(&mut self, round: &Round) -> Result<(), Overwritten> {
         let mut sent: Vec<Segment> = Vec::new();
         let mut to_settle = Vec::new();
+        let (begin, taken) = (self.program.code.len(), self.program.takes.len());
         for send in &round.sends {
             let parts = self.read(&send.spans)?;
             if let Some(message) = self.message(send.to, &send.spans, parts, true) {
@@ -240,6 +249,8 @@ impl<'a> Compiler<'a> {
                 self.take(recv, others, &sent, &mut aside)?;
             }
         }
+        let posts = (taken..self.program.takes.len()).map(Instruction::Post);
+        self.program.code.splice(begin..begin, posts);
         self.program.code.extend(to_settle.into_iter().map(Instruction::Settle));
         for (from, into, side) in aside {
             self.program.code.push(Instruction::Combine { from, into, side });
@@ -298,6 +309,7 @@ impl<'a> Compiler<'a> {
                 let side = *side;
                 let (others, parts) = paired(others.clone(), parts).unzip();
                 self.program.takes[message].parts = parts;
+                self.program.takes[message].combined = true;
                 self.program.code.push(Instruction::TakeWith { message, others, side });
                 return Ok(());
             }
@@ -305,7 +317,10 @@ impl<'a> Compiler<'a> {
         match side {
             None if busy => return Err(Overwritten),
             None => self.program.code.push(Instruction::Take(message)),
-            Some(side) if !busy => self.program.code.push(Instruction::TakeCombine(message, side)),
+            Some(side) if !busy => {
+                self.program.takes[message].combined = true;
+                self.program.code.push(Instruction::TakeCombine(message, side));
+            }
             Some(side) => {
                 let mut at = self.program.scratch;
                 let mut staged = Vec::with_capacity(parts.len());
@@ -353,12 +368,8 @@ impl<'a> Compiler<'a> {
         if bytes == 0 && !spans.is_empty() {
             return None;
         }
-        let (list, nth) = match sending {
-            true => (&mut self.program.sends, self.nth_sent.entry(peer).or_default()),
-            false => (&mut self.program.takes, self.nth_taken.entry(peer).or_default()),
-        };
-        list.push(Message { peer, nth: *nth, bytes, parts });
-        *nth += 1;
+        let list = if sending { &mut self.program.sends } else { &mut self.program.takes };
+        list.push(Message { peer, bytes, parts, combined: false });
         Some(list.len() - 1)
     }
 
@@ -473,6 +484,10 @@ impl fmt::Display for Program {
         for (index, instruction) in self.code.iter().enumerate() {
             write!(f, "{index:4}  ")?;
             match instruction {
+                Instruction::Post(message) => {
+                    let Message { peer, bytes, .. } = &self.takes[*message];
+                    writeln!(f, "post          from {peer}, {bytes} bytes")
+                }
                 Instruction::Send(message) => {
                     let Message { peer, bytes, parts, .. } = &self.sends[*message];
                     writeln!(f, "send          to {peer}, {bytes} bytes  {}", list(parts))

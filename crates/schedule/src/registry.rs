@@ -376,6 +376,11 @@ impl Prepared {
         self.recipe.blocks
     }
 
+    /// Whether ranks of a region share memory in it, or meet.
+    pub fn shares(&self) -> bool {
+        crate::algorithms::node::uses_memory(&self.choice.parameters)
+    }
+
     /// One rank's schedule, made in time and memory proportional to its own operations.
     ///
     /// # Panics

@@ -13,6 +13,7 @@
 //! # Ok::<(), allhands_schedule::Error>(())
 //! ```
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -154,6 +155,48 @@ impl Topology {
         let sequential = rank_at.iter().enumerate().all(|(seat, &rank)| seat == rank);
         let placement = if sequential { Placement::Sequential } else { Placement::listed(rank_at) };
         Ok(Topology { placement, ..self })
+    }
+
+    /// Ranks grouped by where they are: `places[rank]` names its region at every level, outermost first. Regions are ordered
+    /// by their lowest rank; levels that tell nothing apart are left out, except nodes.
+    ///
+    /// ```
+    /// use allhands_schedule::Topology;
+    /// let places = [[7, 0], [3, 0], [7, 1], [3, 1]].map(Vec::from); // node and socket of each rank
+    /// assert_eq!(Topology::grouped(&places)?.to_string(), "[[[0],[2]],[[1],[3]]]");
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn grouped(places: &[Vec<u64>]) -> Result<Topology> {
+        let depth = places.first().map_or(0, Vec::len);
+        let wrong = |fact: String| Error::Topology { text: String::new(), fact };
+        if places.is_empty() || places.iter().any(|place| place.len() != depth) {
+            return Err(wrong("every rank needs a place, and all as many levels".into()));
+        }
+        // The lowest rank of a rank's region at a level stands for the region.
+        let ranks = places.len();
+        let mut lowest: HashMap<&[u64], usize> = HashMap::new();
+        for (rank, place) in places.iter().enumerate() {
+            (1..=depth).for_each(|level| {
+                lowest.entry(&place[..level]).or_insert(rank);
+            });
+        }
+        let region = |rank: usize, level: usize| lowest[&places[rank][..level]];
+        let mut rank_at: Vec<usize> = (0..ranks).collect();
+        rank_at.sort_by_key(|&rank| ((1..=depth).map(|level| region(rank, level)).collect::<Vec<_>>(), rank));
+        let starts = |level: usize| {
+            let begins =
+                |seat: &usize| *seat == 0 || region(rank_at[*seat], level) != region(rank_at[*seat - 1], level);
+            (0..ranks).filter(begins).chain(std::iter::once(ranks)).collect::<Vec<_>>()
+        };
+        let mut levels: Vec<Vec<usize>> = Vec::new();
+        for level in (1..=depth).map(starts) {
+            if levels.last() != Some(&level) {
+                levels.push(level);
+            }
+        }
+        check_levels(levels.len()).map_err(wrong)?;
+        let levels = levels.into_iter().map(Bounds::of).collect();
+        Topology { ranks, levels, placement: Placement::Sequential }.placed(rank_at)
     }
 
     /// The machine as some of its ranks see it, renumbered in the order given: regions with none of them vanish.

@@ -1,27 +1,18 @@
 //! Thread ranks: the embedded engine. Each rank is a thread of this process; nothing else need be installed.
 //!
 //! Messages of up to 2 KiB go through slots that one rank writes and one reads; longer ones are read once, straight from the
-//! sender's buffer. `wire`, `bell` and `meeting` state their protocols with a memory-ordering argument, and loom checks
-//! models of them. A rank that waits spins briefly, then yields, then sleeps, so ranks may outnumber cores.
-
-pub(crate) mod bell;
-pub(crate) mod engine;
-pub(crate) mod hub;
-pub(crate) mod meeting;
-mod sync;
-pub(crate) mod wire;
-pub(crate) mod world;
+//! sender's buffer. A rank that waits spins briefly, then yields, then sleeps, so ranks may outnumber cores.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use allhands_schedule::Topology;
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use world::World;
+use crate::node;
+use crate::world::World;
 
 /// Thread ranks with settings.
 ///
@@ -52,23 +43,18 @@ impl Threads {
     /// Runs `body` on every rank; their results in rank order, or the error of the first rank that failed.
     pub fn run<R: Send>(&self, body: impl Fn(&Comm) -> Result<R> + Sync) -> Result<Vec<R>> {
         let ranks = self.topology.ranks();
-        let world = Arc::new(World::new(ranks, self.timeout));
-        let members: Arc<[usize]> = (0..ranks).collect();
+        let failed = |reason: std::io::Error| Error::Memory { reason: reason.to_string() };
+        let (memory, slot) = node::of_threads(ranks).map_err(failed)?;
         let one = |rank: usize| {
-            world.enter(rank);
-            let comm = Comm::new(world.clone(), 1, members.clone(), rank, self.topology.clone());
-            let outcome = catch_unwind(AssertUnwindSafe(|| body(&comm)));
-            let result = match outcome {
+            let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
+            let comm = Comm::of_world(world, self.topology.clone(), None);
+            match catch_unwind(AssertUnwindSafe(|| body(&comm))) {
                 Ok(result) => result,
                 Err(panic) => {
                     let error = Error::Panicked { rank, message: message_of(&*panic) };
-                    world.fail(error.clone());
-                    Err(error)
+                    Err(comm.give_up(error))
                 }
-            };
-            drop(comm);
-            world.leave(rank);
-            result
+            }
         };
         let results: Vec<Result<R>> = std::thread::scope(|scope| {
             let spawn = |rank: usize| {
@@ -82,7 +68,9 @@ impl Threads {
                         .unwrap_or_else(|panic| Err(Error::Panicked { rank, message: message_of(&*panic) })),
                     Err(error) => {
                         let error = Error::Spawn { rank, reason: error.to_string() };
-                        world.fail(error.clone());
+                        // Nobody else takes this seat: through it the others get to know.
+                        let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
+                        world.fail(&error.to_string());
                         Err(error)
                     }
                 };

@@ -3,61 +3,60 @@
 //! A rank that waits looks at one word that another rank will write. The protocol of falling asleep is Dekker's:
 //!
 //! ```text
-//! sleeper: asleep = true;   fence(SeqCst);  look at the word;  if not yet: sleep
-//! ringer:  write the word;  fence(SeqCst);  look at asleep;    if true:    wake
+//! sleeper: lie down;        fence(SeqCst);  look at the word;  if not yet: sleep
+//! ringer:  write the word;  fence(SeqCst);  look at the bed;   if occupied: wake
 //! ```
 //!
 //! Memory ordering: the two fences have one order that everybody sees. If the sleeper's comes first, the ringer's look sees
-//! asleep and wakes it, and a bed whose owner was woken before it slept lets it sleep no longer. Otherwise the sleeper's look
+//! the bed occupied and wakes it: it empties the bed, and nobody falls asleep in an empty bed. Otherwise the sleeper's look
 //! sees the word written, and it does not sleep. So no wake-up is lost. A stale ring only makes a later sleep end early, and
 //! every wait looks again. The word itself is written with Release and read with Acquire, for the data behind it: a plain
 //! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
 //! line away between the two.
 
-use super::sync::{AtomicBool, Bed, Ordering, fence, spin_loop, yield_now};
+use std::time::Duration;
 
-/// One rank's bell.
-#[repr(align(128))]
+use super::sync::{Bed, Ordering, fence, spin_loop, yield_now};
+
+/// One rank's bell, in memory that all ranks of the node see. All zeros is a bell at rest.
+#[repr(C, align(128))]
 pub(crate) struct Bell {
-    asleep: AtomicBool,
     bed: Bed,
 }
 
-/// How long to try before sleeping.
+/// How long to try before sleeping, and how long to sleep at most before looking around.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) spins: u32,
     pub(crate) yields: u32,
+    pub(crate) nap: Duration,
 }
 
 impl Patience {
-    /// For so many ranks on this machine: where they outnumber the cores, spinning only keeps the others from running.
-    pub(crate) fn for_ranks(ranks: usize) -> Patience {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if ranks <= cores { Patience { spins: 3_000, yields: 50 } } else { Patience { spins: 30, yields: 30 } }
+    /// Where ranks outnumber the cores, spinning only keeps the others from running.
+    pub(crate) fn new(ranks: usize, cores: usize, nap: Duration) -> Patience {
+        let (spins, yields) = if ranks <= cores { (3_000, 50) } else { (30, 30) };
+        Patience { spins, yields, nap }
     }
 }
 
 impl Bell {
-    /// For the thread that calls.
-    pub(crate) fn mine() -> Bell {
-        Bell { asleep: AtomicBool::new(false), bed: Bed::mine() }
-    }
-
     /// To be called after writing the word that the owner may be waiting for.
     #[inline]
     pub(crate) fn ring(&self) {
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
+        if self.bed.occupied() {
             self.bed.wake();
         }
     }
 
-    /// Waits, as the owner, until `ready`; every time it has slept, `slept` may name a reason to give up.
+    /// Waits, as the owner, until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a
+    /// reason to give up.
     pub(crate) fn wait<E>(
         &self,
         patience: Patience,
         mut ready: impl FnMut() -> bool,
+        mut meanwhile: impl FnMut(),
         mut slept: impl FnMut() -> Option<E>,
     ) -> Result<(), E> {
         for spin in 0..patience.spins {
@@ -68,24 +67,31 @@ impl Bell {
             if spin > 40 {
                 spin_loop();
             }
+            if spin % 128 == 127 {
+                meanwhile();
+            }
         }
         for _ in 0..patience.yields {
             if ready() {
                 return Ok(());
             }
+            meanwhile();
             yield_now();
         }
+        let mut nap = patience.nap.min(Duration::from_micros(50));
         loop {
-            self.asleep.store(true, Ordering::Relaxed);
+            meanwhile();
+            self.bed.lie_down();
             fence(Ordering::SeqCst);
             let done = ready();
             if !done {
-                self.bed.sleep();
+                self.bed.sleep(nap);
             }
-            self.asleep.store(false, Ordering::Relaxed);
+            self.bed.get_up();
             if done || ready() {
                 return Ok(());
             }
+            nap = (nap * 2).min(patience.nap);
             // What made the reason true may have made us ready just before.
             if let Some(reason) = slept() {
                 return if ready() { Ok(()) } else { Err(reason) };
@@ -104,7 +110,7 @@ mod models {
     fn no_ring_is_lost() {
         loom::model(|| {
             let word = Arc::new(AtomicU32::new(0));
-            let bell = Arc::new(Bell::mine());
+            let bell = Arc::new(Bell { bed: Bed::new() });
             let ringer = loom::thread::spawn({
                 let (word, bell) = (word.clone(), bell.clone());
                 move || {
@@ -112,8 +118,8 @@ mod models {
                     bell.ring();
                 }
             });
-            let patience = Patience { spins: 0, yields: 0 };
-            bell.wait(patience, || word.load(Ordering::Acquire) == 1, || None::<()>).unwrap();
+            let patience = Patience { spins: 0, yields: 0, nap: Duration::MAX };
+            bell.wait(patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
             ringer.join().unwrap();
         });
     }

@@ -9,22 +9,18 @@
 
 use super::sync::{AtomicU32, Ordering};
 
-#[repr(align(128))]
+/// In memory that all ranks of the node see; all zeros before the first meeting.
+#[repr(C, align(128))]
 pub(crate) struct Meeting {
     arrived: AtomicU32,
     gate: AtomicU32,
-    size: u32,
 }
 
 impl Meeting {
-    pub(crate) fn new(size: usize) -> Meeting {
-        Meeting { arrived: AtomicU32::new(0), gate: AtomicU32::new(0), size: size as u32 }
-    }
-
-    /// Comes to the meeting; the gate to wait for, and whether this rank opened it.
-    pub(crate) fn arrive(&self) -> (u32, bool) {
+    /// Comes to the meeting of `size` ranks; the gate to wait for, and whether this rank opened it.
+    pub(crate) fn arrive(&self, size: u32) -> (u32, bool) {
         let gate = self.gate.load(Ordering::Relaxed).wrapping_add(1);
-        let last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size;
+        let last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == size;
         if last {
             self.arrived.store(0, Ordering::Relaxed);
             self.gate.store(gate, Ordering::Release);
@@ -49,14 +45,14 @@ mod models {
     #[test]
     fn what_was_done_before_is_seen_after() {
         loom::model(|| {
-            let meeting = Arc::new(Meeting::new(2));
+            let meeting = Arc::new(Meeting { arrived: AtomicU32::new(0), gate: AtomicU32::new(0) });
             let cells = Arc::new([UnsafeCell::new(0u32), UnsafeCell::new(0u32)]);
             let rank = |me: usize, meeting: Arc<Meeting>, cells: Arc<[UnsafeCell<u32>; 2]>| {
                 for round in 1..=2 {
                     // SAFETY: between two meetings only `me` touches cell `me`; loom checks it.
                     cells[me].with_mut(|cell| unsafe { *cell = round });
                     for reading in [true, false] {
-                        let (gate, _) = meeting.arrive();
+                        let (gate, _) = meeting.arrive(2);
                         while !meeting.open(gate) {
                             thread::yield_now();
                         }

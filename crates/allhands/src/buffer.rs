@@ -1,0 +1,42 @@
+//! Memory of one rank: scratch, and what a plan owns.
+
+use std::alloc::Layout;
+
+/// Zeroed memory, aligned for every element type and to cache lines.
+pub(crate) struct Buffer {
+    at: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: a buffer is plain memory; who may touch which part when is decided by the programs that use it, which the verifier
+// has shown to be free of races.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    pub(crate) fn new(bytes: usize) -> Buffer {
+        let layout = Layout::from_size_align(bytes.max(1), 64).expect("a size that fits into memory");
+        // SAFETY: the size is not zero.
+        let at = unsafe { std::alloc::alloc_zeroed(layout) };
+        if at.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        Buffer { at, layout }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.at
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { std::alloc::dealloc(self.at, self.layout) };
+    }
+}

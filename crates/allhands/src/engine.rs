@@ -1,0 +1,599 @@
+//! Executing a program: resumable at every wait, allocating nothing.
+//!
+//! One code path serves blocking, non-blocking and persistent use: [`Engine::step`] goes as far as it can; a blocking call
+//! steps until the end and waits in between. Messages to ranks of the same node go through channels, others through MPI.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use allhands_schedule::{Combine, Topology};
+
+use crate::buffer::Buffer;
+use crate::error::{Error, Result};
+use crate::far::{Inbound, Link, Outbound};
+use crate::node::channel::{Reading, Revoked};
+use crate::node::meeting::Meeting;
+use crate::node::memory::Mapping;
+use crate::node::{Arrived, Node, Piece, Reach, Reference};
+use crate::op::Reducer;
+use crate::program::{Instruction, Memory, Message, Program, Segment};
+use crate::world::{Way, World};
+
+/// A rank's end of a plan.
+pub(crate) struct Engine {
+    world: Rc<World>,
+    /// Tells the messages of this plan from those of others.
+    key: u64,
+    /// All ranks of the communicator, as the world numbers them.
+    members: Arc<[usize]>,
+    link: Option<Link>,
+    sends: Vec<Outlet>,
+    takes: Vec<Inlet>,
+    /// Sends that found no room, in order.
+    pending: Vec<usize>,
+    meetings: Vec<Option<Gathering>>,
+    common: Option<Common>,
+    scratch: Buffer,
+    reducer: Option<Arc<dyn Reducer>>,
+    run: u32,
+    at: usize,
+    gate: u32,
+    cursor: Cursor,
+    bases: [*mut u8; 4],
+}
+
+/// Where a message goes out.
+enum Outlet {
+    Letters { to: usize, cursor: Cursor, done: bool },
+    Reference { to: usize, pieces: Vec<Piece>, number: Option<u32> },
+    Far(Outbound),
+}
+
+/// Where a message comes in.
+enum Inlet {
+    Near { from: usize },
+    Far(Inbound),
+}
+
+/// How far a message has been sent or taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    part: usize,
+    /// Bytes of this part, and of the whole message.
+    in_part: usize,
+    in_all: usize,
+}
+
+/// A meeting, and who comes to it.
+struct Gathering {
+    meeting: *const Meeting,
+    /// Places in the node, and ranks of the world.
+    places: Vec<usize>,
+    ranks: Vec<usize>,
+}
+
+/// What the ranks of a node share for one plan: meetings, and two segments of memory that runs use in turn.
+struct Common {
+    memory: Arc<Mapping>,
+    first: usize,
+    each: usize,
+}
+
+/// Between processes, messages from this size on are read from the sender's memory: below, a system call costs more than a
+/// second copy. Measured with `cargo xtask bench mpi`; see ARCHITECTURE.md.
+const REFER_BETWEEN_PROCESSES: usize = 32 * 1024;
+/// And only if their pieces are this long on average.
+const LONG_PIECES: usize = 4 * 1024;
+
+/// What an engine is connected with.
+pub(crate) struct Connection<'a> {
+    pub(crate) world: Rc<World>,
+    pub(crate) key: u64,
+    pub(crate) members: Arc<[usize]>,
+    pub(crate) rank: usize,
+    pub(crate) topology: &'a Topology,
+    pub(crate) link: Option<Link>,
+    /// Whether the ranks of a node need memory together.
+    pub(crate) shares: bool,
+    pub(crate) operation: &'a str,
+}
+
+impl Engine {
+    /// Connects a program to those of the other ranks.
+    pub(crate) fn new(
+        connection: Connection<'_>,
+        program: &Program,
+        reducer: Option<Arc<dyn Reducer>>,
+    ) -> Result<Engine> {
+        let Connection { world, key, members, rank, topology, link, shares, operation } = connection;
+        let node = topology.region_of(1, rank);
+        let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
+        let outlet = |message: &Message| match way(message.peer) {
+            Way::Far => Outlet::Far(Outbound::new(message.peer)),
+            Way::Near(to) if refers(&world.node, message) => {
+                Outlet::Reference { to, pieces: Vec::with_capacity(message.parts.len()), number: None }
+            }
+            Way::Near(to) => Outlet::Letters { to, cursor: Cursor::default(), done: true },
+        };
+        let inlet = |message: &Message| match way(message.peer) {
+            Way::Far => Inlet::Far(Inbound::new(message.peer)),
+            Way::Near(from) => Inlet::Near { from },
+        };
+        let (sends, takes) =
+            (program.sends.iter().map(outlet).collect(), program.takes.iter().map(inlet).collect::<Vec<_>>());
+        let gathering = |level: usize| -> Result<Gathering> {
+            let region = topology.region_of(level, rank);
+            let mut gathering = Gathering { meeting: std::ptr::null(), places: vec![], ranks: vec![] };
+            for member in topology.members(level, region) {
+                let Way::Near(place) = way(member) else {
+                    return Err(Error::Apart { rank: members[rank], other: members[member] });
+                };
+                gathering.places.push(place);
+                gathering.ranks.push(members[member]);
+            }
+            Ok(gathering)
+        };
+        let depth = topology.depth();
+        let mut meetings: Vec<Option<Gathering>> = (0..=depth).map(|_| None).collect();
+        let mut common = None;
+        if shares {
+            let everybody = gathering(1)?;
+            let seats = everybody.places.len();
+            let first = ((depth + 1) * seats * size_of::<Meeting>()).next_multiple_of(4096);
+            // The two segments begin on lines of their own.
+            let size = |need: usize| first + 2 * need.next_multiple_of(128);
+            let (need, memory) = world.share(operation, key ^ 1, &everybody.places, program.shared, size)?;
+            let each = need.next_multiple_of(128);
+            let begin = topology.region(1, topology.region_of(1, rank)).start;
+            for level in 0..=depth {
+                if program.code.contains(&Instruction::Arrive { level }) {
+                    let mut gathering = gathering(level)?;
+                    let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
+                    // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
+                    gathering.meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
+                    meetings[level] = Some(gathering);
+                }
+            }
+            common = Some(Common { memory, first, each });
+        }
+        Ok(Engine {
+            world,
+            key,
+            members,
+            link,
+            pending: Vec::with_capacity(program.sends.len()),
+            sends,
+            takes,
+            meetings,
+            common,
+            scratch: Buffer::new(program.scratch),
+            reducer,
+            run: 0,
+            at: usize::MAX,
+            gate: 0,
+            cursor: Cursor::default(),
+            bases: [std::ptr::null_mut(); 4],
+        })
+    }
+
+    /// Makes room for a program that needs more scratch.
+    pub(crate) fn grow_scratch(&mut self, bytes: usize) {
+        if bytes > self.scratch.len() {
+            self.scratch = Buffer::new(bytes);
+        }
+    }
+
+    /// Begins a run.
+    ///
+    /// # Safety
+    /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
+    /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
+    pub(crate) unsafe fn begin(&mut self, input: *const u8, output: *mut u8) {
+        self.run = self.run.wrapping_add(1);
+        self.at = 0;
+        let shared = self.common.as_ref().map_or(std::ptr::null_mut(), |common| {
+            // SAFETY: the memory holds two segments of `each` bytes after the first.
+            unsafe { common.memory.as_ptr().add(common.first + self.run as usize % 2 * common.each) }
+        });
+        self.bases = [input.cast_mut(), output, self.scratch.as_ptr(), shared];
+    }
+
+    /// Goes on as far as possible without waiting; `true` at the end of the program.
+    pub(crate) fn step(&mut self, program: &Program) -> Result<bool> {
+        while let Some(instruction) = program.code.get(self.at) {
+            if !self.execute(program, instruction)? {
+                if !self.pending.is_empty() {
+                    self.pump(program);
+                }
+                return Ok(false);
+            }
+            self.at += 1;
+        }
+        Ok(true)
+    }
+
+    /// Where the run is: for [`awaited`](Engine::awaited).
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The first rank that has to act before a run can go on from a position, and of which `gone` is true.
+    pub(crate) fn awaited(&self, program: &Program, position: usize, gone: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let peer = |peer: usize| Some(self.members[peer]).filter(|&peer| gone(peer));
+        match program.code.get(position)? {
+            Instruction::Settle(message) => peer(program.sends[*message].peer),
+            Instruction::Take(message)
+            | Instruction::TakeCombine(message, _)
+            | Instruction::TakeWith { message, .. } => peer(program.takes[*message].peer),
+            Instruction::Await { level } => {
+                self.meetings[*level].as_ref()?.ranks.iter().copied().find(|&other| gone(other))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether MPI may bring what a run waits for.
+    pub(crate) fn far(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Gives up: nobody reads or writes this rank's memory any more when this returns.
+    pub(crate) fn abandon(&mut self) {
+        self.pending.clear();
+        for outlet in &mut self.sends {
+            if let Outlet::Reference { to, number: Some(number), .. } = outlet {
+                self.world.node.revoke(*to, *number);
+            }
+        }
+        if let Some(link) = &self.link {
+            let outbound = self.sends.iter_mut().filter_map(|outlet| match outlet {
+                Outlet::Far(outbound) => Some(outbound),
+                _ => None,
+            });
+            let inbound = self.takes.iter_mut().filter_map(|inlet| match inlet {
+                Inlet::Far(inbound) => Some(inbound),
+                Inlet::Near { .. } => None,
+            });
+            link.abandon(outbound, inbound);
+        }
+        self.cursor = Cursor::default();
+        self.at = usize::MAX;
+    }
+
+    #[inline]
+    fn address(&self, segment: &Segment) -> *mut u8 {
+        address(&self.bases, segment)
+    }
+
+    #[inline]
+    fn execute(&mut self, program: &Program, instruction: &Instruction) -> Result<bool> {
+        match instruction {
+            Instruction::Post(index) => {
+                if let Inlet::Far(inbound) = &mut self.takes[*index] {
+                    let message = &program.takes[*index];
+                    let to = message.whole().map(|part| address(&self.bases, part));
+                    let link = self.link.as_ref().expect("far messages have a link");
+                    // SAFETY: the program does not touch the part between here and the take; `abandon` takes it back.
+                    unsafe { link.post(inbound, to, message.bytes)? };
+                }
+            }
+            Instruction::Send(index) => return self.send(program, *index),
+            Instruction::Take(index) => return self.take(program, *index, None, None),
+            Instruction::TakeCombine(index, side) => return self.take(program, *index, Some(*side), None),
+            Instruction::TakeWith { message, others, side } => {
+                return self.take(program, *message, Some(*side), Some(others));
+            }
+            Instruction::Settle(index) => {
+                return Ok(match &mut self.sends[*index] {
+                    Outlet::Letters { done, .. } => *done,
+                    Outlet::Reference { to, number, .. } => match number {
+                        Some(sent) if self.world.node.settled(*to, *sent) => {
+                            *number = None;
+                            true
+                        }
+                        _ => false,
+                    },
+                    Outlet::Far(outbound) => self.link.as_ref().expect("far messages have a link").sent(outbound)?,
+                });
+            }
+            Instruction::Copy { from, to } => {
+                // SAFETY: both inside this rank's memory; a schedule never copies a block over itself.
+                unsafe { std::ptr::copy(self.address(from), self.address(to), from.len) };
+            }
+            Instruction::Combine { from, into, side } => {
+                // SAFETY: both inside this rank's memory, aligned as elements are.
+                unsafe { self.reducer().combine(self.address(from), self.address(into), from.len, *side) };
+            }
+            Instruction::Arrive { level } => {
+                let gathering = self.meetings[*level].as_ref().expect("connected for every level it meets at");
+                // SAFETY: the meeting is in memory that the plan holds.
+                let (gate, last) = unsafe { &*gathering.meeting }.arrive(gathering.places.len() as u32);
+                if last {
+                    let me = self.world.node.me();
+                    let others = gathering.places.iter().filter(|&&place| place != me);
+                    others.for_each(|&place| self.world.node.ring(place));
+                }
+                self.gate = gate;
+            }
+            Instruction::Await { level } => {
+                let gathering = self.meetings[*level].as_ref().expect("connected for every level it meets at");
+                // SAFETY: as above.
+                return Ok(unsafe { &*gathering.meeting }.open(self.gate));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Begins a send. A message that finds no room waits in `pending` while the program goes on.
+    #[inline]
+    fn send(&mut self, program: &Program, index: usize) -> Result<bool> {
+        let message = &program.sends[index];
+        match &mut self.sends[index] {
+            Outlet::Letters { cursor, done, .. } => {
+                *cursor = Cursor::default();
+                *done = false;
+            }
+            Outlet::Reference { pieces, number, .. } => {
+                pieces.clear();
+                let bases = &self.bases;
+                pieces.extend(message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len }));
+                *number = None;
+            }
+            Outlet::Far(outbound) => {
+                let bases = &self.bases;
+                let link = self.link.as_ref().expect("far messages have a link");
+                let pieces = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
+                // SAFETY: the program does not write the parts before it settles this message; `abandon` takes it back.
+                unsafe { link.send(outbound, pieces, message.parts.len(), message.bytes)? };
+                return Ok(true);
+            }
+        }
+        if self.pending.is_empty() && self.push(program, index) {
+            return Ok(true);
+        }
+        self.pending.push(index);
+        self.pump(program);
+        Ok(true)
+    }
+
+    /// Sends what there is room for; whether that was all.
+    #[inline]
+    fn push(&mut self, program: &Program, index: usize) -> bool {
+        let message = &program.sends[index];
+        let node = &self.world.node;
+        match &mut self.sends[index] {
+            Outlet::Letters { to, cursor, done } => {
+                let bases = &self.bases;
+                loop {
+                    let bytes = (message.bytes - cursor.in_all).min(node.body());
+                    let sent = node.send(*to, self.key, bytes, |at| fill(bases, message, cursor, at, bytes));
+                    if !sent {
+                        return false;
+                    }
+                    if cursor.in_all == message.bytes {
+                        *done = true;
+                        return true;
+                    }
+                }
+            }
+            Outlet::Reference { to, pieces, number } => {
+                *number = node.refer(*to, self.key, pieces);
+                number.is_some()
+            }
+            Outlet::Far(_) => true,
+        }
+    }
+
+    /// Tries pending sends again, each after those to the same rank before it.
+    fn pump(&mut self, program: &Program) {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut kept = 0;
+        for place in 0..pending.len() {
+            let index = pending[place];
+            let peer = program.sends[index].peer;
+            let behind = pending[..kept].iter().any(|&before| program.sends[before].peer == peer);
+            if behind || !self.push(program, index) {
+                pending[kept] = index;
+                kept += 1;
+            }
+        }
+        pending.truncate(kept);
+        self.pending = pending;
+    }
+
+    /// Takes a message, or what has come of it; whether that was all.
+    #[inline]
+    fn take(
+        &mut self,
+        program: &Program,
+        index: usize,
+        side: Option<Combine>,
+        others: Option<&[Segment]>,
+    ) -> Result<bool> {
+        let message = &program.takes[index];
+        let place = Place { bases: &self.bases, reducer: self.reducer.as_deref(), message, side, others };
+        let from = match &mut self.takes[index] {
+            Inlet::Near { from } => *from,
+            Inlet::Far(inbound) => {
+                let link = self.link.as_ref().expect("far messages have a link");
+                let Some(arrived) = link.arrived(inbound, message.bytes)? else { return Ok(false) };
+                if let Some(at) = arrived {
+                    place.put(&mut Cursor::default(), Piece { at, len: message.bytes });
+                }
+                return Ok(true);
+            }
+        };
+        let world = &*self.world;
+        let mut cursor = self.cursor;
+        let done = loop {
+            let read = |arrived: Arrived<'_>| match arrived {
+                Arrived::Bytes(piece) if piece.len <= message.bytes - cursor.in_all => {
+                    place.put(&mut cursor, piece);
+                    Ok(())
+                }
+                Arrived::Bytes(piece) => Err(self.unexpected(message, piece.len)),
+                Arrived::Reference(reference, reading) => self.refer(&place, &mut cursor, from, &reference, reading),
+            };
+            match world.node.take(from, self.key, read) {
+                None => break false,
+                Some(taken) => taken?,
+            }
+            if cursor.in_all == message.bytes {
+                cursor = Cursor::default();
+                break true;
+            }
+        };
+        self.cursor = cursor;
+        Ok(done)
+    }
+
+    /// Reads what a reference names.
+    #[cold]
+    fn refer(
+        &self,
+        place: &Place<'_>,
+        cursor: &mut Cursor,
+        from: usize,
+        reference: &Reference,
+        reading: std::result::Result<Reading<'_>, Revoked>,
+    ) -> Result<()> {
+        let peer = self.members[place.message.peer];
+        let _reading =
+            reading.map_err(|_| Error::Abandoned { rank: peer, reason: "its run ended with an error".into() })?;
+        let whole = match place.side {
+            None => place.message.whole().map(|part| self.address(part)),
+            Some(_) => None,
+        };
+        // SAFETY: the reference is being read; the part is as long as the message.
+        let read = unsafe { self.world.node.reach.read(from, reference, whole, |piece| place.put(cursor, piece)) };
+        read.map_err(|error| Error::Unreadable { rank: peer, reason: error.0.to_string() })?;
+        cursor.in_all = place.message.bytes;
+        Ok(())
+    }
+
+    #[cold]
+    fn unexpected(&self, message: &Message, bytes: usize) -> Error {
+        Error::Size { rank: self.world.me(), other: self.members[message.peer], expected: message.bytes, came: bytes }
+    }
+
+    fn reducer(&self) -> &dyn Reducer {
+        self.reducer.as_deref().expect("a plan that combines has an operation")
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            for outlet in &mut self.sends {
+                if let Outlet::Far(outbound) = outlet {
+                    link.free_outbound(outbound);
+                }
+            }
+            for inlet in &mut self.takes {
+                if let Inlet::Far(inbound) = inlet {
+                    link.free_inbound(inbound);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a message to a rank of the same node is read from the sender's memory.
+fn refers(node: &Node, message: &Message) -> bool {
+    match node.reach {
+        Reach::Here => message.bytes > node.body(),
+        Reach::Kernel { .. } => {
+            message.bytes >= REFER_BETWEEN_PROCESSES && message.bytes / message.parts.len() >= LONG_PIECES
+        }
+        Reach::Nowhere => false,
+    }
+}
+
+#[inline]
+fn address(bases: &[*mut u8; 4], segment: &Segment) -> *mut u8 {
+    let base = bases[match segment.memory {
+        Memory::Input => 0,
+        Memory::Output => 1,
+        Memory::Scratch => 2,
+        Memory::Shared => 3,
+    }];
+    // SAFETY: programs stay inside the memory they were compiled for; `begin` was promised as much.
+    unsafe { base.add(segment.at) }
+}
+
+/// Writes the next `bytes` of a message to `to`.
+#[inline]
+fn fill(bases: &[*mut u8; 4], message: &Message, cursor: &mut Cursor, mut to: *mut u8, bytes: usize) {
+    cursor.in_all += bytes;
+    let mut left = bytes;
+    while left > 0 {
+        let part = &message.parts[cursor.part];
+        let len = left.min(part.len - cursor.in_part);
+        // SAFETY: inside the part; the destination has room for `bytes`.
+        unsafe {
+            let from = address(bases, part).add(cursor.in_part);
+            match len {
+                // The most frequent size of all, without a call.
+                8 => std::ptr::copy_nonoverlapping(from, to, 8),
+                len => std::ptr::copy_nonoverlapping(from, to, len),
+            }
+            to = to.add(len);
+        }
+        left -= len;
+        cursor.in_part += len;
+        if cursor.in_part == part.len {
+            (cursor.part, cursor.in_part) = (cursor.part + 1, 0);
+        }
+    }
+}
+
+/// What becomes of a message that arrives.
+struct Place<'a> {
+    bases: &'a [*mut u8; 4],
+    reducer: Option<&'a dyn Reducer>,
+    message: &'a Message,
+    side: Option<Combine>,
+    others: Option<&'a [Segment]>,
+}
+
+impl Place<'_> {
+    /// Puts a piece, which is not cut as the parts are, where it belongs.
+    #[inline]
+    fn put(&self, cursor: &mut Cursor, mut piece: Piece) {
+        cursor.in_all += piece.len;
+        while piece.len > 0 {
+            let part = &self.message.parts[cursor.part];
+            let len = piece.len.min(part.len - cursor.in_part);
+            // SAFETY: the piece is readable while it is taken; the parts are inside this rank's memory and together as long
+            // as the message.
+            unsafe {
+                self.put_run(cursor, piece.at, len);
+                piece = Piece { at: piece.at.add(len), len: piece.len - len };
+            }
+            cursor.in_part += len;
+            if cursor.in_part == part.len {
+                (cursor.part, cursor.in_part) = (cursor.part + 1, 0);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `len` bytes are readable at `from`, and inside the part the cursor is at.
+    #[inline]
+    unsafe fn put_run(&self, cursor: &Cursor, from: *const u8, len: usize) {
+        let reducer = || self.reducer.expect("a plan that combines has an operation");
+        // SAFETY: the caller's promise; operands are cut as parts are, so both are inside this rank's memory.
+        unsafe {
+            let to = address(self.bases, &self.message.parts[cursor.part]).add(cursor.in_part);
+            match (self.side, self.others) {
+                (None, _) => std::ptr::copy_nonoverlapping(from, to, len),
+                (Some(side), None) => reducer().combine(from, to, len, side),
+                (Some(side), Some(others)) => {
+                    let other = address(self.bases, &others[cursor.part]).add(cursor.in_part).cast_const();
+                    let (left, right) = if side == Combine::After { (from, other) } else { (other, from) };
+                    reducer().combine_into(left, right, to, len);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! MPI ranks: joining a running MPI job, or starting MPI, on whichever MPI is there.
+//!
+//! Joining is collective. The ranks find out who sits on which node, map memory together there, try whether the kernel lets
+//! them read each other's, and agree on a topology. A node whose ranks cannot share memory works by MPI messages.
+
+mod seating;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use allhands_mpi::{Handle, Mpi, ThreadLevel};
+use allhands_schedule::Topology;
+
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::far::{Communicator, Job};
+use crate::node::memory::{Address, Mapping};
+use crate::node::{Node, Reach, readable};
+use crate::world::World;
+
+/// Runs `body` on this process, as one rank of the MPI job it belongs to.
+///
+/// The MPI is found at run time: the one that is loaded already, else the library that `ALLHANDS_MPI` names, else the one
+/// that the launcher belongs to, else what the loader finds. MPI is started if the program has not done so, and then ended
+/// with the last successful return; after an error it is not, so that the process can report it and the launcher ends
+/// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that.
+///
+/// ```no_run
+/// use allhands::Op;
+/// let sum = allhands::mpi(|comm| {
+///     let mut sum = [comm.rank() as u64];
+///     comm.allreduce_in_place(&mut sum, Op::sum())?;
+///     Ok(sum[0])
+/// })?;
+/// println!("{sum}");
+/// # Ok::<(), allhands::Error>(())
+/// ```
+///
+/// Linux only. Every rank must call it, at the same point of the program.
+pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
+    let mpi = allhands_mpi::load()?;
+    let started = !mpi.initialized()?;
+    if started {
+        mpi.init(ThreadLevel::Funneled)?;
+    }
+    mpi.check_launcher(mpi.comm_size(mpi.world())?)?;
+    let comm = join(mpi, mpi.world())?;
+    let result = body(&comm)?;
+    drop(comm);
+    if started {
+        mpi.finalize()?;
+    }
+    Ok(result)
+}
+
+impl Comm {
+    /// The ranks of a communicator of the running MPI, given by its handle: an `MPI_Comm` as the program has it, widened to
+    /// 64 bits. Collective over the communicator, of which a duplicate is made.
+    ///
+    /// # Safety
+    /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
+    /// intercommunicator.
+    pub unsafe fn from_mpi(handle: usize) -> Result<Comm> {
+        let mpi = allhands_mpi::load()?;
+        mpi.ensure(ThreadLevel::Single)?;
+        // MPICH's handles have 32 bits; sign extension of a C int must not count.
+        let wide = mpi.abi() != allhands_mpi::Abi::Mpich;
+        join(mpi, if wide { handle } else { handle & 0xffff_ffff })
+    }
+}
+
+/// Slots of this many bytes between processes; longer messages are several letters, or read from the sender's memory.
+const BODY: usize = 8 * 1024;
+/// On nodes of more ranks than this, to save memory.
+const BODY_OF_MANY: usize = 2 * 1024;
+
+/// What the maker of a node's memory tells the others.
+type Invitation = [u64; 4];
+
+fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
+    let communicator = Communicator::own(mpi, mpi.comm_dup(handle)?)?;
+    let comm = communicator.handle();
+    let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
+    let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
+    let neighbours: Vec<usize> =
+        gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
+    let topology = topology(mpi, comm, neighbours[0], ranks)?;
+    let (node, neighbours) = match share(mpi, &local)? {
+        Some(node) => (node, neighbours),
+        None => {
+            let alone =
+                Mapping::private(Node::bytes(1, BODY)).map_err(|error| Error::Memory { reason: error.to_string() })?;
+            (Node::new(Arc::new(alone), 1, 0, BODY, Reach::Nowhere), vec![me])
+        }
+    };
+    let cores = node.cores();
+    let world = World::of_job(Job::new(&communicator), me, ranks, node, neighbours, cores);
+    Ok(Comm::of_world(world, topology, Some(communicator)))
+}
+
+/// Where the ranks sit: as `ALLHANDS_TOPOLOGY` says, or as they do.
+fn topology(mpi: &Mpi, comm: Handle, node: usize, ranks: usize) -> Result<Topology> {
+    if let Ok(text) = std::env::var("ALLHANDS_TOPOLOGY") {
+        let topology: Topology = text.parse()?;
+        let seats = topology.ranks();
+        return if seats == ranks { Ok(topology) } else { Err(Error::Seats { topology: text, seats, ranks }) };
+    }
+    let (socket, numa) = seating::mine();
+    let places = gather(mpi, comm, [node as u64, socket, numa])?;
+    Ok(Topology::grouped(&places.into_iter().map(Vec::from).collect::<Vec<_>>())?)
+}
+
+/// Maps memory with the other ranks of the node; none if one of them cannot.
+fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
+    let comm = local.handle();
+    let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
+    let body = if ranks <= 64 { BODY } else { BODY_OF_MANY };
+    let bytes = Node::bytes(ranks, body);
+    let mut offer = None;
+    let mut invitation: Invitation = [0; 4];
+    let mut mapping = None;
+    if me == 0
+        && let Ok((memory, offered)) = Mapping::offered(bytes)
+    {
+        let Address { process, descriptor } = offered.address();
+        // Tells this memory from any other file of that number, should processes not see each other's numbers.
+        let stamp = u64::from(process) << 32 ^ memory.as_ptr() as u64 ^ 0x616c_6c68_616e_6473;
+        invitation = [1, process.into(), descriptor.into(), stamp];
+        (mapping, offer) = (Some(memory), Some(offered));
+    }
+    // SAFETY: four words on every rank.
+    unsafe {
+        let word = mpi.constants().types.uint64_t;
+        mpi.bcast(invitation.as_mut_ptr().cast(), 4, word, 0, comm)?;
+    }
+    let [offered, process, descriptor, stamp] = invitation;
+    if me != 0 && offered == 1 {
+        mapping = Mapping::attach(Address { process: process as u32, descriptor: descriptor as u32 }, bytes).ok();
+    }
+    let node = mapping.map(|memory| Node::new(Arc::new(memory), ranks, me, body, Reach::Nowhere));
+    if let Some(node) = &node
+        && me == 0
+    {
+        node.board().stamp.store(stamp, Ordering::Release);
+    }
+    let _ = gather(mpi, comm, [0])?;
+    let stamped = node.as_ref().is_some_and(|node| node.board().stamp.load(Ordering::Acquire) == stamp);
+    // Whether the kernel lets us read a neighbour's memory: by the word that it names.
+    let probe = Box::new(stamp ^ me as u64);
+    let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(stamped)])?;
+    drop(offer);
+    let other = (me + 1) % ranks;
+    let wanted = std::env::var("ALLHANDS_SINGLE_COPY").as_deref() != Ok("off");
+    let can_read = wanted && readable(all[other][0] as u32, all[other][1] as usize, stamp ^ other as u64);
+    let can = gather(mpi, comm, [u64::from(can_read)])?;
+    drop(probe);
+    if !all.iter().all(|[_, _, stamped]| *stamped == 1) {
+        return Ok(None);
+    }
+    let mut node = node.expect("stamped");
+    if can.iter().all(|[can]| *can == 1) {
+        node.reach = Reach::kernel(all.iter().map(|[process, ..]| *process as u32).collect());
+    }
+    Ok(Some(node))
+}
+
+/// Some words of every rank, by MPI's own allgather.
+fn gather<const N: usize>(mpi: &Mpi, comm: Handle, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
+    let mut all = vec![[0; N]; mpi.comm_size(comm)?];
+    let word = mpi.constants().types.uint64_t;
+    // SAFETY: N words of every rank, and room for all of them.
+    unsafe { mpi.allgather(mine.as_ptr().cast(), all.as_mut_ptr().cast(), N, word, comm)? };
+    Ok(all)
+}

@@ -1,0 +1,329 @@
+//! A channel carries the messages of one rank to another of its node, one after the other, whatever plans they belong to.
+//!
+//! **Slots.** Letter number n goes into slot `n mod SLOTS`. The sender may write a slot when the receiver has consumed what
+//! was in it SLOTS letters ago; it writes the key of the plan, the length and the payload, then stores `seq = n`. The
+//! receiver waits for `seq == n`, reads, and every SLOTS/2 letters stores `consumed = n`. Slot and payload have one writer
+//! each, and up to 48 bytes travel in the cache line of their flag. Longer payloads lie in the slot's body; messages
+//! longer than a body are several letters.
+//!
+//! Memory ordering: `seq` is stored with Release after the payload and loaded with Acquire before it is read, so the reader
+//! sees the payload. `consumed` is stored with Release after reading and loaded with Acquire before a slot is written again,
+//! so a payload is never overwritten while it is read. Letters are numbered modulo 2^32; `seq == n` is compared for equality
+//! within SLOTS letters, `consumed` by distance.
+//!
+//! Progress: a sender that finds no room goes on with its program and tries again, so no order of sends can block; only at
+//! the end of a round it waits. A receiver that waits for a letter of one plan puts letters of other plans aside, so they
+//! block nobody. Acknowledging only every SLOTS/2 letters blocks nobody for ever: a sender without room has at least
+//! SLOTS/2 letters in the slots that the receiver has yet to take.
+//!
+//! **References.** A letter may say where a long message lies in the sender's memory, to be read from there. Reference i has
+//! a state of its own:
+//!
+//! ```text
+//!            publish            begin              finish
+//! IDLE ────────────► PUBLISHED ───────► READING ────────► IDLE        the sender waits for IDLE before it goes on
+//!                        │ revoke (sender gives up)
+//!                        └───────► REVOKED                            the receiver gets an error
+//! ```
+//!
+//! The sender stores PUBLISHED, then sends the letter (Release). The receiver moves PUBLISHED to READING (Acquire), reads,
+//! stores IDLE (Release). The sender sees IDLE (Acquire): all reads of its memory happened before. A sender that gives up
+//! moves PUBLISHED to REVOKED by compare-exchange; if that fails because the receiver is READING, it waits for IDLE, which a
+//! running receiver always stores, also when it unwinds. So when the sender returns, nobody reads its memory. The state
+//! carries the number of the reference, so that a letter put aside cannot be taken for a later one.
+
+use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
+
+#[cfg(not(loom))]
+pub(crate) const SLOTS: usize = 16;
+/// Few, so that reuse is reached within a model's bounds.
+#[cfg(loom)]
+pub(crate) const SLOTS: usize = 2;
+/// Payloads up to this many bytes travel in the line of their flag.
+pub(crate) const INLINE: usize = 48;
+const REFERENCES: usize = 32;
+
+const IDLE: u32 = 0;
+const PUBLISHED: u32 = 1;
+const READING: u32 = 2;
+const REVOKED: u32 = 3;
+
+/// What ranks of a node share for one channel; the bodies of the slots follow it in memory. All zeros is an empty channel.
+#[repr(C, align(128))]
+pub(crate) struct Channel {
+    consumed: Line,
+    references: [AtomicU32; REFERENCES],
+    slots: [Slot; SLOTS],
+}
+
+#[repr(C, align(128))]
+struct Line(AtomicU32);
+
+/// Lines are fetched in pairs: a slot has one to itself. In this order, flag and payload are in the same line.
+#[repr(C, align(128))]
+struct Slot {
+    seq: AtomicU32,
+    /// Length, key (two words), and twelve words of payload.
+    line: UnsafeCell<[u32; 3 + INLINE / 4]>,
+}
+
+/// The sender's side of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outgoing {
+    sent: u32,
+    /// What the receiver had consumed when last looked.
+    seen: u32,
+    referred: u32,
+}
+
+/// The receiver's side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Incoming {
+    taken: u32,
+}
+
+/// A letter that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter {
+    pub(crate) key: u64,
+    /// Its length, with [`REFERENCE`] set if the payload is a reference.
+    pub(crate) length: u32,
+    pub(crate) payload: *const u8,
+}
+
+/// Marks the length of a reference.
+pub(crate) const REFERENCE: u32 = 1 << 31;
+
+/// The sender gave up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Revoked;
+
+impl Channel {
+    #[inline]
+    fn slot(&self, number: u32) -> &Slot {
+        &self.slots[number as usize % SLOTS]
+    }
+
+    /// Whether there is room for a letter.
+    #[inline]
+    pub(crate) fn room(&self, outgoing: &mut Outgoing) -> bool {
+        let next = outgoing.sent.wrapping_add(1);
+        let free = |consumed: u32| next.wrapping_sub(consumed) <= SLOTS as u32;
+        if !free(outgoing.seen) {
+            outgoing.seen = self.consumed.0.load(Ordering::Acquire);
+        }
+        free(outgoing.seen)
+    }
+
+    /// Sends a letter whose payload `fill` writes. `bodies` are those of the slots, `body` bytes each.
+    ///
+    /// # Safety
+    /// The sender calls it when there is [`room`](Channel::room). The payload is at most `body` bytes, or 48.
+    #[inline]
+    pub(crate) unsafe fn send(
+        &self,
+        outgoing: &mut Outgoing,
+        (bodies, body): (*mut u8, usize),
+        key: u64,
+        length: u32,
+        fill: impl FnOnce(*mut u8),
+    ) {
+        let number = outgoing.sent.wrapping_add(1);
+        outgoing.sent = number;
+        let slot = self.slot(number);
+        slot.line.with_mut(|line| {
+            let line = line.cast::<u32>();
+            // SAFETY: the slot is free: the receiver has stored `consumed` after its last read; the words are inside the line,
+            // and the body of the slot is behind the channel.
+            unsafe {
+                line.write(length);
+                line.add(1).cast::<u64>().write_unaligned(key);
+                fill(match length & !REFERENCE <= INLINE as u32 {
+                    true => line.add(3).cast(),
+                    false => bodies.add(number as usize % SLOTS * body),
+                });
+            }
+        });
+        slot.seq.store(number, Ordering::Release);
+    }
+
+    /// The next letter, if it has arrived.
+    ///
+    /// # Safety
+    /// The receiver calls it. The letter's payload is readable until [`consume`](Channel::consume).
+    #[inline]
+    pub(crate) unsafe fn next(&self, incoming: &Incoming, (bodies, body): (*mut u8, usize)) -> Option<Letter> {
+        let number = incoming.taken.wrapping_add(1);
+        let slot = self.slot(number);
+        if slot.seq.load(Ordering::Acquire) != number {
+            return None;
+        }
+        Some(slot.line.with(|line| {
+            let line = line.cast::<u32>();
+            // SAFETY: the sender wrote the line before `seq`, and does not touch it again before `consumed` says so.
+            unsafe {
+                let length = line.read();
+                let payload = match length & !REFERENCE <= INLINE as u32 {
+                    true => line.add(3).cast(),
+                    false => bodies.add(number as usize % SLOTS * body).cast_const(),
+                };
+                Letter { key: line.add(1).cast::<u64>().read_unaligned(), length, payload }
+            }
+        }))
+    }
+
+    /// Gives the slot of the letter that was read back; whether the sender, which may wait for room, is told.
+    #[inline]
+    pub(crate) fn consume(&self, incoming: &mut Incoming) -> bool {
+        incoming.taken = incoming.taken.wrapping_add(1);
+        let tell = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
+        if tell {
+            self.consumed.0.store(incoming.taken, Ordering::Release);
+        }
+        tell
+    }
+
+    #[inline]
+    fn reference(&self, number: u32) -> &AtomicU32 {
+        &self.references[number as usize % REFERENCES]
+    }
+
+    /// Publishes a reference, for the letter to be sent next; none while too many are under way.
+    pub(crate) fn refer(&self, outgoing: &mut Outgoing) -> Option<u32> {
+        let number = (outgoing.referred + 1) & (u32::MAX >> 2);
+        let state = self.reference(number);
+        if matches!(state.load(Ordering::Acquire) & 3, PUBLISHED | READING) {
+            return None;
+        }
+        outgoing.referred = number;
+        state.store(number << 2 | PUBLISHED, Ordering::Release);
+        Some(number)
+    }
+
+    /// Whether the receiver is through with what a reference names.
+    #[inline]
+    pub(crate) fn settled(&self, number: u32) -> bool {
+        let state = self.reference(number).load(Ordering::Acquire);
+        state >> 2 != number || matches!(state & 3, IDLE | REVOKED)
+    }
+
+    /// Takes a reference back, or waits until it has been read.
+    pub(crate) fn revoke(&self, number: u32) {
+        loop {
+            let (published, revoked) = (number << 2 | PUBLISHED, number << 2 | REVOKED);
+            let outcome =
+                self.reference(number).compare_exchange(published, revoked, Ordering::AcqRel, Ordering::Acquire);
+            match outcome {
+                Err(state) if state == number << 2 | READING => spin_loop(),
+                _ => return,
+            }
+            #[cfg(loom)]
+            loom::thread::yield_now();
+            #[cfg(not(loom))]
+            std::thread::yield_now();
+        }
+    }
+
+    /// As the receiver: what the reference names may be read while the result lives.
+    pub(crate) fn begin(&self, number: u32) -> Result<Reading<'_>, Revoked> {
+        let state = self.reference(number);
+        let (published, reading) = (number << 2 | PUBLISHED, number << 2 | READING);
+        state.compare_exchange(published, reading, Ordering::AcqRel, Ordering::Acquire).map_err(|_| Revoked)?;
+        Ok(Reading { state, number })
+    }
+}
+
+/// Gives the sender its memory back when it is dropped, also when reading unwinds.
+pub(crate) struct Reading<'a> {
+    state: &'a AtomicU32,
+    number: u32,
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.state.store(self.number << 2 | IDLE, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    fn channel() -> Arc<Channel> {
+        let slot = || Slot { seq: AtomicU32::new(0), line: UnsafeCell::new([0; 3 + INLINE / 4]) };
+        Arc::new(Channel {
+            consumed: Line(AtomicU32::new(0)),
+            references: std::array::from_fn(|_| AtomicU32::new(0)),
+            slots: std::array::from_fn(|_| slot()),
+        })
+    }
+
+    const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
+
+    #[test]
+    fn slots_deliver_every_letter_and_are_not_overwritten() {
+        loom::model(|| {
+            let channel = channel();
+            let sender = thread::spawn({
+                let channel = channel.clone();
+                move || {
+                    let mut outgoing = Outgoing::default();
+                    for number in 1..=3u64 {
+                        while !channel.room(&mut outgoing) {
+                            thread::yield_now();
+                        }
+                        // SAFETY: there is room, and eight bytes fit into the line.
+                        unsafe {
+                            channel.send(&mut outgoing, NO_BODIES, 99, 8, |to| to.cast::<u64>().write(number * 10));
+                        }
+                    }
+                }
+            });
+            let mut incoming = Incoming::default();
+            for number in 1..=3u64 {
+                let letter = loop {
+                    // SAFETY: this thread receives.
+                    match unsafe { channel.next(&incoming, NO_BODIES) } {
+                        Some(letter) => break letter,
+                        None => thread::yield_now(),
+                    }
+                };
+                // Read through the cell, so that loom sees it.
+                let value = channel.slot(number as u32).line.with(|line| {
+                    // SAFETY: eight bytes of payload after three words.
+                    unsafe { line.cast::<u32>().add(3).cast::<u64>().read_unaligned() }
+                });
+                assert_eq!((letter.key, letter.length, value), (99, 8, number * 10));
+                channel.consume(&mut incoming);
+            }
+            sender.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_reference_is_read_or_revoked_but_never_both() {
+        loom::model(|| {
+            let channel = channel();
+            let memory = Arc::new(UnsafeCell::new(7u64));
+            let mut outgoing = Outgoing::default();
+            let number = channel.refer(&mut outgoing).unwrap();
+            let receiver = thread::spawn({
+                let (channel, memory) = (channel.clone(), memory.clone());
+                move || {
+                    let _reading = channel.begin(number)?;
+                    // SAFETY: what the protocol promises; loom checks that nobody writes it now.
+                    memory.with(|value| assert_eq!(unsafe { *value }, 7));
+                    Ok::<(), Revoked>(())
+                }
+            });
+            channel.revoke(number);
+            // After revoke returned the memory is the sender's again.
+            // SAFETY: what the protocol promises; loom would report a concurrent read.
+            memory.with_mut(|value| unsafe { *value = 8 });
+            assert!(channel.settled(number));
+            let _ = receiver.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,298 @@
+//! Ranks that share memory: threads of one process, or processes of one machine.
+//!
+//! The memory of a node holds a board, a seat for every rank and a channel from every rank to every other. [`Node`] is one
+//! rank's view of it, with its own side of its channels. `channel`, `bell` and `meeting` state their protocols with a
+//! memory-ordering argument, and loom checks models of them.
+
+pub(crate) mod bell;
+mod board;
+pub(crate) mod channel;
+pub(crate) mod meeting;
+pub(crate) mod memory;
+mod reach;
+mod seat;
+mod sync;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use board::Board;
+use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
+use memory::Mapping;
+pub(crate) use reach::Reach;
+use seat::Seat;
+
+/// A run of bytes in the memory of the rank that names it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Piece {
+    pub(crate) at: *const u8,
+    pub(crate) len: usize,
+}
+
+/// One rank's view of its node.
+pub(crate) struct Node {
+    memory: Arc<Mapping>,
+    ranks: usize,
+    me: usize,
+    /// Bytes of a slot's body.
+    body: usize,
+    pub(crate) reach: Reach,
+    outgoing: Box<[Cell<Outgoing>]>,
+    incoming: Box<[Cell<Incoming>]>,
+    /// Letters of plans that nobody asked about yet, by sender, and how many there are.
+    aside: Box<[RefCell<VecDeque<Kept>>]>,
+    kept: Cell<usize>,
+}
+
+/// A letter that was put aside.
+struct Kept {
+    key: u64,
+    length: u32,
+    /// Aligned for every element type.
+    payload: Box<[u128]>,
+}
+
+/// A message, or a piece of one, on its way to where it belongs.
+pub(crate) enum Arrived<'a> {
+    /// Bytes that can be read now.
+    Bytes(Piece),
+    /// Bytes in the sender's memory, to be read while `Reading` lives.
+    Reference(Reference, Result<Reading<'a>, Revoked>),
+}
+
+/// What the letter of a reference says: one piece, or the address of a list of them, in the sender's memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Reference {
+    number: u32,
+    pub(crate) pieces: u32,
+    pub(crate) piece: Piece,
+}
+
+const REFERENCE_LENGTH: u32 = size_of::<Reference>() as u32 | REFERENCE;
+const _: () = assert!(size_of::<Reference>() <= INLINE);
+
+/// Bytes of one channel with its bodies.
+fn channel_bytes(body: usize) -> usize {
+    size_of::<Channel>() + SLOTS * body
+}
+
+impl Node {
+    /// How much memory a node of so many ranks has.
+    pub(crate) fn bytes(ranks: usize, body: usize) -> usize {
+        size_of::<Board>() + ranks * size_of::<Seat>() + ranks * ranks * channel_bytes(body)
+    }
+
+    /// A rank's view of memory that is zero at first, of [`bytes`](Node::bytes).
+    pub(crate) fn new(memory: Arc<Mapping>, ranks: usize, me: usize, body: usize, reach: Reach) -> Node {
+        assert!(memory.len() >= Node::bytes(ranks, body) && me < ranks && body.is_multiple_of(128));
+        let node = Node {
+            memory,
+            ranks,
+            me,
+            body,
+            reach,
+            outgoing: (0..ranks).map(|_| Cell::default()).collect(),
+            incoming: (0..ranks).map(|_| Cell::default()).collect(),
+            aside: (0..ranks).map(|_| RefCell::default()).collect(),
+            kept: Cell::new(0),
+        };
+        node.seat(me).take();
+        node
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    /// How many cores its ranks, which have all taken their seats, may run on.
+    pub(crate) fn cores(&self) -> usize {
+        Seat::cores((0..self.ranks).map(|rank| self.seat(rank)))
+    }
+
+    /// The longest message that is one letter.
+    pub(crate) fn body(&self) -> usize {
+        self.body
+    }
+
+    pub(crate) fn board(&self) -> &Board {
+        // SAFETY: the memory begins with a board, for which zeros are valid; it is only changed through atomics and cells.
+        unsafe { &*self.memory.as_ptr().cast() }
+    }
+
+    pub(crate) fn seat(&self, rank: usize) -> &Seat {
+        assert!(rank < self.ranks);
+        // SAFETY: seats follow the board; as above.
+        unsafe { &*self.memory.as_ptr().add(size_of::<Board>()).cast::<Seat>().add(rank) }
+    }
+
+    /// A channel and its bodies.
+    #[inline]
+    fn channel(&self, from: usize, to: usize) -> (&Channel, (*mut u8, usize)) {
+        debug_assert!(from < self.ranks && to < self.ranks);
+        let before = size_of::<Board>() + self.ranks * size_of::<Seat>();
+        let at = before + (from * self.ranks + to) * channel_bytes(self.body);
+        // SAFETY: channels follow the seats, each with its bodies; zeros are an empty channel.
+        unsafe {
+            let at = self.memory.as_ptr().add(at);
+            (&*at.cast(), (at.add(size_of::<Channel>()), self.body))
+        }
+    }
+
+    /// Wakes a rank that may be asleep, after something it may be waiting for was written.
+    #[inline]
+    pub(crate) fn ring(&self, rank: usize) {
+        self.seat(rank).bell.ring();
+    }
+
+    pub(crate) fn ring_all(&self) {
+        (0..self.ranks).for_each(|rank| self.ring(rank));
+    }
+
+    /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room.
+    #[inline]
+    pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
+        let (channel, bodies) = self.channel(self.me, to);
+        let mut outgoing = self.outgoing[to].get();
+        let room = channel.room(&mut outgoing);
+        if room {
+            debug_assert!(bytes <= self.body.max(INLINE));
+            // SAFETY: this rank sends, there is room, and the letter fits.
+            unsafe { channel.send(&mut outgoing, bodies, key, bytes as u32, fill) };
+        }
+        self.outgoing[to].set(outgoing);
+        if room {
+            self.ring(to);
+        }
+        room
+    }
+
+    /// Sends a reference to pieces; its number, or none if there is no room. The pieces must stay readable and unwritten until
+    /// the reference is [`settled`](Node::settled) or [`revoke`](Node::revoke) has returned, and so must the list.
+    pub(crate) fn refer(&self, to: usize, key: u64, pieces: &[Piece]) -> Option<u32> {
+        let (channel, bodies) = self.channel(self.me, to);
+        let mut outgoing = self.outgoing[to].get();
+        let number = channel.room(&mut outgoing).then(|| channel.refer(&mut outgoing)).flatten();
+        if let Some(number) = number {
+            let piece = match pieces {
+                [one] => *one,
+                list => Piece { at: list.as_ptr().cast(), len: list.len() },
+            };
+            let reference = Reference { number, pieces: pieces.len() as u32, piece };
+            // SAFETY: this rank sends, there is room, and a reference fits into a line.
+            unsafe {
+                channel.send(&mut outgoing, bodies, key, REFERENCE_LENGTH, |to| {
+                    to.cast::<Reference>().write_unaligned(reference);
+                });
+            }
+        }
+        self.outgoing[to].set(outgoing);
+        if number.is_some() {
+            self.ring(to);
+        }
+        number
+    }
+
+    /// Whether the receiver is through with a reference.
+    #[inline]
+    pub(crate) fn settled(&self, to: usize, number: u32) -> bool {
+        self.channel(self.me, to).0.settled(number)
+    }
+
+    /// Takes a reference back: nobody reads what it names when this returns.
+    pub(crate) fn revoke(&self, to: usize, number: u32) {
+        self.channel(self.me, to).0.revoke(number);
+    }
+
+    /// Hands the next letter of a plan from a rank to `read`; `None` if none has come. Letters of other plans are put aside.
+    #[inline]
+    pub(crate) fn take<R>(&self, from: usize, key: u64, read: impl FnOnce(Arrived<'_>) -> R) -> Option<R> {
+        if self.kept.get() > 0
+            && let Some(kept) = self.fetch(from, key)
+        {
+            let letter = Letter { key, length: kept.length, payload: kept.payload.as_ptr().cast() };
+            return Some(self.hand_over(from, letter, read));
+        }
+        let (channel, bodies) = self.channel(from, self.me);
+        loop {
+            let mut incoming = self.incoming[from].get();
+            // SAFETY: this rank receives.
+            let letter = unsafe { channel.next(&incoming, bodies) }?;
+            let consumed = |incoming: &mut Incoming| {
+                let tell = channel.consume(incoming);
+                self.incoming[from].set(*incoming);
+                if tell {
+                    self.ring(from);
+                }
+            };
+            if letter.key == key {
+                let result = self.hand_over(from, letter, read);
+                consumed(&mut incoming);
+                return Some(result);
+            }
+            self.keep(from, letter);
+            consumed(&mut incoming);
+        }
+    }
+
+    #[inline]
+    fn hand_over<R>(&self, from: usize, letter: Letter, read: impl FnOnce(Arrived<'_>) -> R) -> R {
+        if letter.length & REFERENCE == 0 {
+            return read(Arrived::Bytes(Piece { at: letter.payload, len: letter.length as usize }));
+        }
+        // SAFETY: the sender wrote a reference.
+        let reference = unsafe { letter.payload.cast::<Reference>().read_unaligned() };
+        let channel = self.channel(from, self.me).0;
+        let result = read(Arrived::Reference(reference, channel.begin(reference.number)));
+        self.ring(from);
+        result
+    }
+
+    #[cold]
+    fn keep(&self, from: usize, letter: Letter) {
+        let bytes = (letter.length & !REFERENCE) as usize;
+        let mut payload = vec![0u128; bytes.div_ceil(16)].into_boxed_slice();
+        // SAFETY: as many bytes as the letter has.
+        unsafe { std::ptr::copy_nonoverlapping(letter.payload, payload.as_mut_ptr().cast::<u8>(), bytes) };
+        self.aside[from].borrow_mut().push_back(Kept { key: letter.key, length: letter.length, payload });
+        self.kept.set(self.kept.get() + 1);
+    }
+
+    #[cold]
+    fn fetch(&self, from: usize, key: u64) -> Option<Kept> {
+        let mut aside = self.aside[from].borrow_mut();
+        let place = aside.iter().position(|kept| kept.key == key)?;
+        self.kept.set(self.kept.get() - 1);
+        aside.remove(place)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.seat(self.me).leave();
+        self.ring_all();
+    }
+}
+
+/// Whether the kernel lets this process read a word of another's memory, which should be `wanted`.
+pub(crate) fn readable(process: u32, address: usize, wanted: u64) -> bool {
+    let mut word = 0u64;
+    let piece = Piece { at: address as *const u8, len: 8 };
+    // SAFETY: a word has room for eight bytes.
+    let copied = unsafe { reach::copy(process, piece, (&raw mut word).cast()) };
+    copied.is_ok() && word == wanted
+}
+
+/// The memory of a node of threads.
+pub(crate) fn of_threads(ranks: usize) -> io::Result<(Arc<Mapping>, usize)> {
+    // Longer messages are read straight from the sender's memory.
+    let body = if ranks <= 64 { 2048 } else { 512 };
+    Ok((Arc::new(Mapping::private(Node::bytes(ranks, body))?), body))
+}

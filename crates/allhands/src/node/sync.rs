@@ -1,0 +1,117 @@
+//! Atomics, cells and sleeping: the real ones, or loom's when a model is checked.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    hint::spin_loop,
+    sync::atomic::{AtomicU32, Ordering, fence},
+    thread::yield_now,
+};
+
+#[cfg(not(loom))]
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU32, Ordering, fence},
+    thread::yield_now,
+};
+
+use std::time::Duration;
+
+/// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a bed that
+/// nobody lies in.
+#[cfg(not(loom))]
+#[repr(C)]
+pub(crate) struct Bed {
+    occupied: AtomicU32,
+}
+
+#[cfg(not(loom))]
+impl Bed {
+    /// As the owner: from now on [`wake`](Bed::wake) has somebody to wake.
+    pub(crate) fn lie_down(&self) {
+        self.occupied.store(1, Ordering::Relaxed);
+    }
+
+    /// As the owner: until woken since lying down, or for so long.
+    pub(crate) fn sleep(&self, at_most: Duration) {
+        let timeout =
+            rustix::thread::Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        // Woken, timed out, interrupted or never asleep: the owner looks again in every case.
+        let _ = rustix::thread::futex::wait(&self.occupied, rustix::thread::futex::Flags::empty(), 1, Some(&timeout));
+    }
+
+    /// As the owner.
+    pub(crate) fn get_up(&self) {
+        self.occupied.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn occupied(&self) -> bool {
+        self.occupied.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes the owner.
+    pub(crate) fn wake(&self) {
+        self.occupied.store(0, Ordering::Relaxed);
+        let _ = rustix::thread::futex::wake(&self.occupied, rustix::thread::futex::Flags::empty(), 1);
+    }
+}
+
+/// The same, made of what loom can model; it sleeps until woken, so that a lost wake-up shows.
+#[cfg(loom)]
+pub(crate) struct Bed {
+    occupied: AtomicU32,
+    asleep: loom::sync::Mutex<()>,
+    woken: loom::sync::Condvar,
+}
+
+#[cfg(loom)]
+impl Bed {
+    pub(crate) fn new() -> Bed {
+        Bed { occupied: AtomicU32::new(0), asleep: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() }
+    }
+
+    pub(crate) fn lie_down(&self) {
+        self.occupied.store(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sleep(&self, _at_most: Duration) {
+        let mut asleep = self.asleep.lock().unwrap();
+        while self.occupied.load(Ordering::Relaxed) == 1 {
+            asleep = self.woken.wait(asleep).unwrap();
+        }
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.occupied.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn occupied(&self) -> bool {
+        self.occupied.load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn wake(&self) {
+        // A futex compares its word under its own lock: so does this one.
+        let _asleep = self.asleep.lock().unwrap();
+        self.occupied.store(0, Ordering::Relaxed);
+        self.woken.notify_one();
+    }
+}
+
+/// loom's interface on the standard cell: every access says whether it writes.
+#[cfg(not(loom))]
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    #[inline]
+    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get())
+    }
+
+    #[inline]
+    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
+}

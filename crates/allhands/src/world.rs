@@ -1,0 +1,244 @@
+//! All ranks of a run, as one of them sees them: who is reached through shared memory, who through MPI, and waiting for them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::far::Job;
+use crate::node::bell::Patience;
+use crate::node::memory::{Address, Mapping};
+use crate::node::{Arrived, Node, Reach};
+
+/// One rank's view of all.
+pub(crate) struct World {
+    me: usize,
+    pub(crate) node: Node,
+    /// The place in this rank's node of every rank of the world, if it has one there.
+    places: Box<[Option<usize>]>,
+    /// The ranks of the node, by place.
+    neighbours: Box<[usize]>,
+    patience: Patience,
+    timeout: Duration,
+    /// What reaches the others.
+    pub(crate) job: Option<Job>,
+}
+
+/// Where a rank is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By memory, at this place of the node.
+    Near(usize),
+    /// By MPI.
+    Far,
+}
+
+/// Thread ranks get up from time to time to see whether a rank has failed or left.
+const NAP_OF_THREADS: Duration = Duration::from_millis(20);
+/// MPI ranks drive MPI's progress, for messages of ours and of the program's, at least so often.
+const NAP_WITH_MPI: Duration = Duration::from_millis(1);
+/// While a message of MPI's is awaited, which rings no bell.
+const NAP_FOR_MPI: Duration = Duration::from_micros(100);
+/// How often a process that waits looks whether the others are alive.
+const PULSE: Duration = Duration::from_secs(1);
+
+impl World {
+    /// A rank of thread ranks.
+    pub(crate) fn of_threads(memory: Arc<Mapping>, body: usize, ranks: usize, me: usize, timeout: Duration) -> World {
+        let node = Node::new(memory, ranks, me, body, Reach::Here);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        World {
+            me,
+            node,
+            places: (0..ranks).map(Some).collect(),
+            neighbours: (0..ranks).collect(),
+            patience: Patience::new(ranks, cores, NAP_OF_THREADS),
+            timeout,
+            job: None,
+        }
+    }
+
+    /// A rank of an MPI job, whose neighbours are given by place.
+    pub(crate) fn of_job(job: Job, me: usize, ranks: usize, node: Node, neighbours: Vec<usize>, cores: usize) -> World {
+        let mut places = vec![None; ranks];
+        for (place, &rank) in neighbours.iter().enumerate() {
+            places[rank] = Some(place);
+        }
+        World {
+            me,
+            patience: Patience::new(node.ranks(), cores, NAP_WITH_MPI),
+            node,
+            places: places.into(),
+            neighbours: neighbours.into(),
+            timeout: Duration::MAX,
+            job: Some(job),
+        }
+    }
+
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    /// How a rank is reached; `same_node`: whether the communicator's topology lets the two share memory.
+    pub(crate) fn way(&self, rank: usize, same_node: bool) -> Way {
+        match self.places[rank] {
+            Some(place) if same_node || self.job.is_none() => Way::Near(place),
+            _ => Way::Far,
+        }
+    }
+
+    /// The collective cannot be completed: everybody of the node who waits gets to know.
+    pub(crate) fn fail(&self, reason: &str) {
+        self.node.board().fail(self.me, reason);
+        self.node.ring_all();
+    }
+
+    /// Compares what the ranks of a node ask for where they make a plan together.
+    pub(crate) fn join(&self, key: u64, members: &[usize], asked: &str) -> Result<()> {
+        let neighbours = members.iter().filter(|&&rank| self.places[rank].is_some()).count();
+        self.node.board().join(key, neighbours, self.node.me(), asked).map_err(|(place, expected)| {
+            let error = Error::Mismatch { rank: self.me, asked: asked.into(), other: self.neighbours[place], expected };
+            self.fail(&error.to_string());
+            error
+        })
+    }
+
+    /// Waits in `operation` until `ready`, which may do work; `awaited` finds a rank that must act for it and is gone; `far`:
+    /// whether MPI may bring what is waited for.
+    pub(crate) fn wait(
+        &self,
+        operation: &str,
+        far: bool,
+        ready: impl FnMut() -> bool,
+        awaited: impl Fn(&dyn Fn(usize) -> bool) -> Option<usize>,
+    ) -> Result<()> {
+        let seat = self.node.seat(self.node.me());
+        let nap = if far { NAP_FOR_MPI.min(self.patience.nap) } else { self.patience.nap };
+        let mut began: Option<Instant> = None;
+        let mut looked = Duration::ZERO;
+        let meanwhile = || {
+            if let Some(job) = &self.job {
+                job.progress();
+            }
+        };
+        let outcome = seat.bell.wait(Patience { nap, ..self.patience }, ready, meanwhile, || {
+            if let Some((rank, reason)) = self.node.board().failure() {
+                return Some(Error::Abandoned { rank, reason });
+            }
+            let after = match began {
+                Some(began) => began.elapsed(),
+                None => {
+                    seat.say(operation);
+                    began.insert(Instant::now()).elapsed()
+                }
+            };
+            let pulse = self.job.is_some() && after >= looked + PULSE;
+            if pulse {
+                looked = after;
+            }
+            let gone = |rank: usize| {
+                let seat = self.places[rank].map(|place| self.node.seat(place));
+                seat.is_some_and(|seat| seat.left() || pulse && seat.dead())
+            };
+            if let Some(rank) = awaited(&gone) {
+                return Some(Error::Left { rank, waiting: self.me, operation: operation.into() });
+            }
+            (after >= self.timeout).then(|| self.stuck(operation, after))
+        });
+        if began.is_some() {
+            seat.say("");
+        }
+        outcome
+    }
+
+    fn stuck(&self, operation: &str, after: Duration) -> Error {
+        let mut places: Vec<(String, Vec<usize>)> = Vec::new();
+        for place in 0..self.node.ranks() {
+            let seat = self.node.seat(place);
+            let doing = seat.doing();
+            let doing = match (seat.left(), doing.is_empty()) {
+                (true, _) => "ended".into(),
+                (false, true) => "in nothing".into(),
+                (false, false) => format!("in {doing}"),
+            };
+            let rank = self.neighbours[place];
+            match places.iter_mut().find(|(known, _)| *known == doing) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => places.push((doing, vec![rank])),
+            }
+        }
+        let list = |ranks: &[usize]| ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let places: Vec<String> = places.iter().map(|(place, ranks)| format!("rank {} {place}", list(ranks))).collect();
+        Error::Stuck { rank: self.me, operation: operation.into(), after, places: places.join(", ") }
+    }
+
+    /// Sends a few bytes to a neighbour while a plan is being made, waiting for room.
+    fn tell(&self, operation: &str, to: usize, key: u64, words: [u64; 2]) -> Result<()> {
+        // SAFETY: a letter of sixteen bytes has room for two words.
+        let send = || self.node.send(to, key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
+        self.wait(operation, false, send, |gone| Some(self.neighbours[to]).filter(|rank| gone(*rank)))
+    }
+
+    /// Waits for what a neighbour tells.
+    fn hear(&self, operation: &str, from: usize, key: u64) -> Result<[u64; 2]> {
+        let heard = RefCell::new(None);
+        let read = |arrived: Arrived<'_>| match arrived {
+            // SAFETY: `tell` wrote two words.
+            Arrived::Bytes(piece) => unsafe { piece.at.cast::<[u64; 2]>().read_unaligned() },
+            Arrived::Reference(..) => unreachable!("a few bytes are never referred to"),
+        };
+        let ready = || {
+            *heard.borrow_mut() = self.node.take(from, key, read);
+            heard.borrow().is_some()
+        };
+        self.wait(operation, false, ready, |gone| Some(self.neighbours[from]).filter(|rank| gone(*rank)))?;
+        Ok(heard.into_inner().expect("waited for"))
+    }
+
+    /// Memory that the neighbours at some places use together: each says how much it needs, the first makes `size` of the
+    /// greatest need. That need, and the memory.
+    pub(crate) fn share(
+        &self,
+        operation: &str,
+        key: u64,
+        places: &[usize],
+        need: usize,
+        size: impl Fn(usize) -> usize,
+    ) -> Result<(usize, Arc<Mapping>)> {
+        let refused = |error: std::io::Error| Error::Memory { reason: error.to_string() };
+        let threads = matches!(self.node.reach, Reach::Here);
+        let (leader, others) = places.split_first().expect("this rank is among them");
+        if *leader != self.node.me() {
+            self.tell(operation, *leader, key, [need as u64, 0])?;
+            let [place, most] = self.hear(operation, *leader, key)?;
+            if threads {
+                // SAFETY: the leader, a thread of this process, made this reference for us.
+                return Ok((most as usize, unsafe { Arc::from_raw(place as *const Mapping) }));
+            }
+            let address = Address { process: (place >> 32) as u32, descriptor: place as u32 };
+            let mapping = Mapping::attach(address, size(most as usize)).map_err(refused)?;
+            self.tell(operation, *leader, key, [0, 0])?;
+            return Ok((most as usize, Arc::new(mapping)));
+        }
+        let mut most = need;
+        for &place in others {
+            most = most.max(self.hear(operation, place, key)?[0] as usize);
+        }
+        if threads {
+            let mapping = Arc::new(Mapping::private(size(most)).map_err(refused)?);
+            for &place in others {
+                self.tell(operation, place, key, [Arc::into_raw(mapping.clone()) as u64, most as u64])?;
+            }
+            return Ok((most, mapping));
+        }
+        let (mapping, offer) = Mapping::offered(size(most)).map_err(refused)?;
+        let Address { process, descriptor } = offer.address();
+        for &place in others {
+            self.tell(operation, place, key, [u64::from(process) << 32 | u64::from(descriptor), most as u64])?;
+        }
+        for &place in others {
+            self.hear(operation, place, key)?;
+        }
+        Ok((most, Arc::new(mapping)))
+    }
+}
