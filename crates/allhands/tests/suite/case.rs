@@ -1,0 +1,267 @@
+//! One case: a collective, an algorithm with its parameters, counts, a type and an operation; what goes in and what must come out.
+
+use std::fmt;
+
+use allhands::kernels::{Element, Pair};
+use allhands::{Comm, Op, Options, Plan, Result, Topology};
+use allhands_schedule::{Algorithm, Choice, Collective, Problem, Reduction};
+use half::f16;
+use num_complex::Complex;
+
+use super::player::{Play, Player};
+use super::sample::{Random, Sample, compose, min_loc};
+
+/// A type of elements with an operation, at which only reductions look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    SumI32,
+    SumU32,
+    SumU8,
+    ProductI16,
+    XorU64,
+    MinI64,
+    SumF64,
+    MaxF32,
+    OrU16,
+    MaxI8,
+    AndU32,
+    UserSumF64,
+    SumF16,
+    SumComplex,
+    XorBool,
+    MinLocF64,
+    SumI64,
+    /// The user's own, which does not commute.
+    ComposeU64,
+}
+
+/// Those whose operands may be combined in any order.
+const COMMUTATIVE: [Kind; 17] = [
+    Kind::SumI32,
+    Kind::SumU32,
+    Kind::SumU8,
+    Kind::ProductI16,
+    Kind::XorU64,
+    Kind::MinI64,
+    Kind::SumF64,
+    Kind::MaxF32,
+    Kind::OrU16,
+    Kind::MaxI8,
+    Kind::AndU32,
+    Kind::UserSumF64,
+    Kind::SumF16,
+    Kind::SumComplex,
+    Kind::XorBool,
+    Kind::MinLocF64,
+    Kind::SumI64,
+];
+
+impl Kind {
+    pub(crate) fn draw(random: &mut Random) -> Kind {
+        random.pick(&COMMUTATIVE)
+    }
+
+    /// How many bytes an element has.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Kind::SumU8 | Kind::MaxI8 | Kind::XorBool => 1,
+            Kind::ProductI16 | Kind::OrU16 | Kind::SumF16 => 2,
+            Kind::SumI32 | Kind::SumU32 | Kind::MaxF32 | Kind::AndU32 => 4,
+            Kind::MinLocF64 => size_of::<Pair<f64>>(),
+            _ => 8,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) topology: Topology,
+    pub(crate) collective: Collective,
+    pub(crate) algorithm: String,
+    root: usize,
+    /// One for each block, or one for all.
+    counts: Vec<usize>,
+    kind: Kind,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { topology, collective, algorithm, root, counts, kind } = self;
+        write!(f, "{collective} {algorithm} on {topology} with {counts:?}, root {root}, {kind:?}")
+    }
+}
+
+/// Vectors of more elements are shared out among the blocks; of fewer, they are what every block has.
+const LARGE: usize = 700;
+
+impl Case {
+    /// A setting, counts of about `size` and a root; `None` where no setting that was drawn serves the machine.
+    pub(crate) fn draw(
+        random: &mut Random,
+        topology: Topology,
+        collective: Collective,
+        algorithm: &'static Algorithm,
+        kind: Kind,
+        size: usize,
+    ) -> Option<Case> {
+        let p = topology.ranks();
+        let block = if size > LARGE { size / p } else { size };
+        let counts = match collective {
+            Collective::Allgatherv | Collective::ReduceScatter => (0..p).map(|_| random.below(block + 2)).collect(),
+            Collective::Alltoallv if size > LARGE => (0..p * p).map(|_| random.below(block + 2)).collect(),
+            Collective::Alltoallv => (0..p * p).map(|_| random.below(size.min(40) + 2)).collect(),
+            Collective::Alltoall if size <= LARGE => vec![size.min(257)],
+            Collective::Barrier => vec![0],
+            Collective::Allreduce | Collective::Bcast | Collective::Reduce => vec![size],
+            _ => vec![block],
+        };
+        let root = if collective.rooted() { random.below(p) } else { 0 };
+        let reduction = Reduction { commutative: kind != Kind::ComposeU64, identical: false };
+        let problem = Problem::new(collective, topology.clone()).with_root(root).ok()?.with_reduction(reduction);
+        let mut choices = Choice::variants(algorithm, &problem);
+        // Few settings use shared memory, and they are the ones that differ most between transports.
+        if random.below(3) == 0 && choices.iter().any(shares) {
+            choices.retain(shares);
+        }
+        let choice = random.pick(&choices);
+        choice.prepare(&problem).ok()?;
+        Some(Case { topology, collective, algorithm: choice.to_string(), root, counts, kind })
+    }
+
+    /// A plan for the case with everything that is needed to run it and to check what it gives.
+    pub(crate) fn player(&self, comm: &Comm) -> Result<Box<dyn Play>> {
+        match self.kind {
+            Kind::SumI32 => self.bind::<i32>(comm, Op::sum(), i32::wrapping_add),
+            Kind::SumU32 => self.bind::<u32>(comm, Op::sum(), u32::wrapping_add),
+            Kind::SumU8 => self.bind::<u8>(comm, Op::sum(), u8::wrapping_add),
+            Kind::ProductI16 => self.bind::<i16>(comm, Op::product(), i16::wrapping_mul),
+            Kind::XorU64 => self.bind::<u64>(comm, Op::bit_xor(), |a, b| a ^ b),
+            Kind::MinI64 => self.bind::<i64>(comm, Op::min(), i64::min),
+            Kind::SumF64 => self.bind::<f64>(comm, Op::sum(), |a, b| a + b),
+            Kind::MaxF32 => self.bind::<f32>(comm, Op::max(), f32::max),
+            Kind::OrU16 => self.bind::<u16>(comm, Op::bit_or(), |a, b| a | b),
+            Kind::MaxI8 => self.bind::<i8>(comm, Op::max(), i8::max),
+            Kind::AndU32 => self.bind::<u32>(comm, Op::logical_and(), |a, b| u32::from(a != 0 && b != 0)),
+            Kind::UserSumF64 => self.bind::<f64>(comm, Op::user(true, |a, b| a + b), |a, b| a + b),
+            Kind::SumF16 => self.bind::<f16>(comm, Op::sum(), |a, b| a + b),
+            Kind::SumComplex => self.bind::<Complex<f32>>(comm, Op::sum(), |a, b| a + b),
+            Kind::XorBool => self.bind::<bool>(comm, Op::logical_xor(), |a, b| a != b),
+            Kind::MinLocF64 => self.bind::<Pair<f64>>(comm, Op::min_loc(), min_loc),
+            Kind::SumI64 => self.bind::<i64>(comm, Op::sum(), i64::wrapping_add),
+            Kind::ComposeU64 => self.bind::<u64>(comm, Op::user(false, compose), compose),
+        }
+    }
+
+    fn bind<T: Sample>(&self, comm: &Comm, op: Op<T>, combine: fn(T, T) -> T) -> Result<Box<dyn Play>> {
+        Ok(Box::new(Player::new(self.clone(), comm.rank(), self.plan(comm, op.clone())?, op, combine)))
+    }
+
+    fn plan<T: Element>(&self, comm: &Comm, op: Op<T>) -> Result<Plan<T>> {
+        let options = Options::new().algorithm(&self.algorithm).identical(false);
+        let count = self.counts[0];
+        match self.collective {
+            Collective::Allgather => comm.allgather_plan_with(count, &options),
+            Collective::Allgatherv => comm.allgatherv_plan_with(&self.counts, &options),
+            Collective::Alltoall => comm.alltoall_plan_with(count, &options),
+            Collective::Alltoallv => comm.alltoallv_plan_with(self.row(comm.rank()), &options),
+            Collective::Allreduce => comm.allreduce_plan_with(count, op, &options),
+            Collective::ReduceScatter => comm.reduce_scatter_plan_with(&self.counts, op, &options),
+            Collective::ReduceScatterBlock => comm.reduce_scatter_block_plan_with(count, op, &options),
+            Collective::Bcast => comm.bcast_plan_with(count, self.root, &options),
+            Collective::Reduce => comm.reduce_plan_with(count, op, self.root, &options),
+            Collective::Barrier => unreachable!("a barrier moves nothing"),
+        }
+    }
+
+    /// The same collective as one call, of an algorithm that the library chooses.
+    pub(crate) fn call<T: Element>(&self, comm: &Comm, input: &[T], output: &mut [T], op: Op<T>) -> Result<()> {
+        match self.collective {
+            Collective::Allgather => comm.allgather(input, output),
+            Collective::Allgatherv => comm.allgatherv(input, output, &self.counts),
+            Collective::Alltoall => comm.alltoall(input, output),
+            Collective::Alltoallv => comm.alltoallv(input, self.row(comm.rank()), output),
+            Collective::Allreduce => comm.allreduce(input, output, op),
+            Collective::ReduceScatter => comm.reduce_scatter(input, output, &self.counts, op),
+            Collective::ReduceScatterBlock => comm.reduce_scatter_block(input, output, op),
+            Collective::Bcast => {
+                if comm.rank() == self.root {
+                    output.copy_from_slice(input);
+                }
+                comm.bcast(output, self.root)
+            }
+            Collective::Reduce => comm.reduce(input, output, op, self.root),
+            Collective::Barrier => unreachable!("a barrier moves nothing"),
+        }
+    }
+
+    /// What a rank of an alltoallv sends to each other.
+    fn row(&self, rank: usize) -> &[usize] {
+        let p = self.topology.ranks();
+        &self.counts[rank * p..(rank + 1) * p]
+    }
+
+    /// What a rank passes.
+    pub(crate) fn input<T: Sample>(&self, rank: usize, run: usize) -> Vec<T> {
+        let p = self.topology.ranks();
+        let count = self.counts[0];
+        let len = match self.collective {
+            Collective::Allgatherv => self.counts[rank],
+            Collective::Alltoall | Collective::ReduceScatterBlock => count * p,
+            Collective::Alltoallv => self.row(rank).iter().sum(),
+            Collective::ReduceScatter => self.counts.iter().sum(),
+            Collective::Bcast if rank != self.root => 0,
+            _ => count,
+        };
+        (0..len).map(|index| T::sample(rank * 7919 + index * 31 + run * 104729)).collect()
+    }
+
+    /// What a rank should get.
+    pub(crate) fn wanted<T: Sample>(&self, rank: usize, run: usize, combine: fn(T, T) -> T) -> Vec<T> {
+        let p = self.topology.ranks();
+        let inputs: Vec<Vec<T>> = (0..p).map(|other| self.input(other, run)).collect();
+        let reduced = |range: std::ops::Range<usize>| -> Vec<T> {
+            let column =
+                |index: usize| inputs[1..].iter().fold(inputs[0][index], |left, input| combine(left, input[index]));
+            range.map(column).collect()
+        };
+        let count = self.counts[0];
+        match self.collective {
+            Collective::Allgather | Collective::Allgatherv => inputs.concat(),
+            Collective::Alltoall => {
+                inputs.iter().flat_map(|input| input[rank * count..(rank + 1) * count].to_vec()).collect()
+            }
+            Collective::Alltoallv => {
+                let part = |source: usize| {
+                    let start: usize = self.row(source)[..rank].iter().sum();
+                    inputs[source][start..start + self.row(source)[rank]].to_vec()
+                };
+                (0..p).flat_map(part).collect()
+            }
+            Collective::Allreduce => reduced(0..count),
+            Collective::ReduceScatter => {
+                let start: usize = self.counts[..rank].iter().sum();
+                reduced(start..start + self.counts[rank])
+            }
+            Collective::ReduceScatterBlock => reduced(rank * count..(rank + 1) * count),
+            Collective::Bcast => inputs[self.root].clone(),
+            Collective::Reduce if rank == self.root => reduced(0..count),
+            Collective::Reduce | Collective::Barrier => vec![],
+        }
+    }
+
+    /// The input where it goes when it shares a buffer with the output.
+    pub(crate) fn in_place<T: Sample>(&self, rank: usize, input: &[T], output: usize) -> Vec<T> {
+        let mut buffer = vec![T::sample(1); input.len().max(output)];
+        let start = match self.collective {
+            Collective::Allgather => rank * input.len(),
+            Collective::Allgatherv => self.counts[..rank].iter().sum(),
+            _ => 0,
+        };
+        buffer[start..start + input.len()].copy_from_slice(input);
+        buffer
+    }
+}
+
+fn shares(choice: &Choice) -> bool {
+    choice.parameters.get("local") == Some("shared")
+}
