@@ -1,0 +1,135 @@
+//! The MPI libraries that the tests run on, and how each of them starts a job on one machine with fewer cores than ranks.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Result, mpi};
+
+/// A library with its launcher.
+pub(crate) struct Library {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    launcher: PathBuf,
+    /// The file that `ALLHANDS_MPI` names.
+    pub(crate) file: PathBuf,
+    /// Of the launcher, besides the number of ranks.
+    arguments: &'static str,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+/// Ranks wait with yields, since they outnumber the cores; only shared memory carries messages. Left to itself, Open MPI looks
+/// for networks for a second.
+const OPEN_MPI_5: &str = "--oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,sm";
+
+/// The same; shared memory has another name there.
+const OPEN_MPI_4: &str =
+    "--oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,vader";
+
+/// Open MPI refuses to start jobs of root, which is who runs tests in a container, unless it is told twice.
+const AS_ROOT: [(&str, &str); 2] = [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+
+/// MPICH's own collectives within a node spin without ever yielding: 2.5 s for 100 of them on 8 ranks and 2 cores, against
+/// 0.2 s by messages.
+const MPICH: [(&str, &str); 5] = [
+    ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
+    ("MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM", "mpir"),
+    ("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "mpir"),
+    ("MPIR_CVAR_REDUCE_POSIX_INTRA_ALGORITHM", "mpir"),
+    ("MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM", "mpir"),
+];
+
+const INTEL: [(&str, &str); 4] =
+    [("I_MPI_FABRICS", "shm"), ("I_MPI_THREAD_YIELD", "2"), ("I_MPI_SPIN_COUNT", "1"), ("I_MPI_PIN", "0")];
+
+fn variables(pairs: &[(&'static str, &str)]) -> Vec<(&'static str, OsString)> {
+    pairs.iter().map(|&(name, value)| (name, value.into())).collect()
+}
+
+/// Those of `.mpi`, and Debian's where they are installed.
+pub(crate) fn all() -> Vec<Library> {
+    let (openmpi, mpich, intel) = (mpi::environment("openmpi"), mpi::environment("mpich"), mpi::environment("intel"));
+    let hydra = |name, title, file: &str| Library {
+        name,
+        title,
+        launcher: mpich.join("bin/mpiexec"),
+        file: mpich.join("lib").join(file),
+        arguments: "",
+        variables: variables(&MPICH),
+    };
+    let intel = |name, title, file: &str| Library {
+        name,
+        title,
+        // Its `mpirun` is a script that looks for this one on the PATH.
+        launcher: intel.join("bin/mpiexec.hydra"),
+        file: intel.join("lib").join(file),
+        arguments: "",
+        variables: [variables(&INTEL), vec![("I_MPI_ROOT", intel.clone().into())]].concat(),
+    };
+    let mut libraries = vec![
+        Library {
+            name: "openmpi",
+            title: "Open MPI 5",
+            launcher: openmpi.join("bin/mpirun"),
+            file: openmpi.join("lib/libmpi.so.40"),
+            arguments: OPEN_MPI_5,
+            variables: variables(&AS_ROOT),
+        },
+        hydra("mpich", "MPICH 5", "libmpi.so.12"),
+        hydra("mpich-abi", "MPICH 5, standard ABI", "libmpi_abi.so.1"),
+        intel("intel", "Intel MPI", "libmpi.so.12"),
+        intel("intel-abi", "Intel MPI, standard ABI", "libmpi_abi.so.1"),
+    ];
+    for library in debian() {
+        if library.launcher.exists() {
+            libraries.push(library);
+        } else {
+            eprintln!("xtask: no {}, which is not installed", library.title);
+        }
+    }
+    libraries
+}
+
+fn debian() -> [Library; 2] {
+    let folder = PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH));
+    [
+        Library {
+            name: "debian-openmpi",
+            title: "Debian's Open MPI",
+            launcher: "/usr/bin/mpirun.openmpi".into(),
+            file: folder.join("libmpi.so.40"),
+            arguments: OPEN_MPI_4,
+            variables: variables(&AS_ROOT),
+        },
+        Library {
+            name: "debian-mpich",
+            title: "Debian's MPICH",
+            launcher: "/usr/bin/mpirun.mpich".into(),
+            file: folder.join("libmpich.so.12"),
+            arguments: "",
+            variables: variables(&MPICH),
+        },
+    ]
+}
+
+/// One of them by name.
+pub(crate) fn named(name: &str) -> Result<Library> {
+    let mut known = all();
+    let Some(index) = known.iter().position(|library| library.name == name) else {
+        let known: Vec<&str> = known.iter().map(|library| library.name).collect();
+        return Err(format!("no library is called {name}; there are {}", known.join(", ")));
+    };
+    Ok(known.swap_remove(index))
+}
+
+impl Library {
+    /// The command that runs `program` on so many ranks.
+    pub(crate) fn command(&self, ranks: usize, program: &Path) -> Command {
+        let mut command = Command::new(&self.launcher);
+        command.args(self.arguments.split_whitespace()).arg("-n").arg(ranks.to_string()).arg(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("ALLHANDS_MPI", &self.file);
+        command
+    }
+}

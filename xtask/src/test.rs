@@ -1,0 +1,55 @@
+//! `cargo xtask test`: everything that has to pass.
+
+use std::process::Command;
+
+use crate::conformance::{self, Wish};
+use crate::{Result, failures, libraries, mpi};
+
+/// One command: its arguments, and the flags that rustc gets besides.
+struct Step {
+    arguments: &'static [&'static str],
+    rustflags: Option<&'static str>,
+}
+
+const fn plain(arguments: &'static [&'static str]) -> Step {
+    Step { arguments, rustflags: None }
+}
+
+const STEPS: [Step; 7] = [
+    plain(&["fmt", "--all", "--check"]),
+    plain(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    plain(&["test", "--workspace", "--lib", "--bins", "--tests"]),
+    plain(&["test", "--workspace", "--doc"]),
+    plain(&["doc", "--workspace", "--no-deps", "--lib"]),
+    // loom replaces the atomics of the thread ranks: a build of its own, in a folder of its own.
+    Step {
+        arguments: &["test", "--package", "allhands", "--lib", "--release", "--target-dir", "target/loom", "models"],
+        rustflags: Some("--cfg loom"),
+    },
+    plain(&["run", "--package", "allhands-cli", "--", "verify", "--ranks", "1..24"]),
+];
+
+/// Stops at the first step that fails, and says which.
+pub(crate) fn test(wish: &Wish) -> Result<()> {
+    for Step { arguments, rustflags } in STEPS {
+        let line = arguments.join(" ");
+        eprintln!("xtask: cargo {line}");
+        let mut command = Command::new(env!("CARGO"));
+        command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
+        if let Some(flags) = rustflags {
+            command.env("RUSTFLAGS", flags);
+        }
+        match command.status() {
+            Ok(status) if status.success() => {}
+            Ok(_) => return Err(format!("failed: cargo {line}")),
+            Err(error) => return Err(format!("cargo cannot be started: {error}")),
+        }
+    }
+    mpi::install()?;
+    let program = conformance::build()?;
+    let libraries = libraries::all();
+    conformance::run(&program, &libraries, wish)?;
+    failures::run(&program, &libraries)?;
+    eprintln!("xtask: all passed");
+    Ok(())
+}
