@@ -1,10 +1,9 @@
 //! Two ranks call most of what the binding offers and check every result; `tests/ranks.rs` runs it under each MPI.
 //!
 //! `pair launcher` only checks that MPI and the launcher agree on the number of processes. `pair large BYTES` sends that
-//! many bytes in one message.
+//! many bytes in one message and in one broadcast.
 
 use std::ffi::{c_int, c_void};
-use std::ptr::null;
 
 use allhands_mpi::{Class, Comparison, Error, Handle, Handles, Mpi, Status, Statuses, ThreadLevel};
 
@@ -376,10 +375,14 @@ fn large(mpi: &Mpi, bytes: usize) -> Result {
         assert_eq!((status.bytes, buffer[0], buffer[bytes - 1]), (bytes, 1, 2));
         println!("{} bytes arrived", status.bytes);
     }
+    buffer[bytes - 1] += mpi.comm_rank(comm)? as u8;
+    // SAFETY: every rank's buffer has this many bytes.
+    let done = unsafe { mpi.bcast(buffer.as_mut_ptr().cast(), bytes, mpi.constants().types.byte, 1, comm) };
     if bytes > c_int::MAX as usize && mpi.raw().bcast_c.is_none() {
-        // SAFETY: nothing is sent, as the count is too large.
-        let error = unsafe { mpi.bcast(null::<u8>() as *mut c_void, bytes, mpi.constants().types.byte, 0, comm) };
-        assert_eq!(error, Err(Error::TooLarge { function: "MPI_Bcast", count: bytes }));
+        assert_eq!(done, Err(Error::TooLarge { function: "MPI_Bcast", count: bytes }));
+    } else {
+        done?;
+        assert_eq!(buffer[bytes - 1], 3);
     }
     Ok(())
 }

@@ -5,6 +5,10 @@ use std::fmt;
 
 /// Any MPI handle (communicator, datatype, operation, request, group, ...) of any of the interfaces; see the
 /// [crate's documentation](crate) for why this works.
+///
+/// Every call of [`Mpi`](crate::Mpi) takes handles that the same MPI has given and that are not freed, as in C: where they
+/// are addresses, as in Open MPI, the library follows them. The type cannot tell, so that handles of a program's own MPI
+/// calls can be used as they are; calls are marked unsafe for their buffers, not for their handles.
 pub type Handle = usize;
 
 /// The binary interfaces that are understood.

@@ -22,7 +22,7 @@ impl Mpi {
     /// This process' rank.
     pub fn comm_rank(&self, comm: Handle) -> Result<usize> {
         self.integer("MPI_Comm_rank", |rank| {
-            // SAFETY: the rank is writable; a handle that is none is an error of MPI's.
+            // SAFETY: the rank is writable, and the handle is MPI's (see `Handle`).
             unsafe { (self.raw().comm_rank)(comm, rank) }
         })
         .map(|rank| rank as usize)
@@ -31,7 +31,7 @@ impl Mpi {
     /// How many processes there are.
     pub fn comm_size(&self, comm: Handle) -> Result<usize> {
         self.integer("MPI_Comm_size", |size| {
-            // SAFETY: the size is writable; a handle that is none is an error of MPI's.
+            // SAFETY: the size is writable, and the handle is MPI's (see `Handle`).
             unsafe { (self.raw().comm_size)(comm, size) }
         })
         .map(|size| size as usize)

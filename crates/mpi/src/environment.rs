@@ -88,7 +88,7 @@ impl Mpi {
 
     /// Ends the processes of a communicator.
     pub fn abort(&self, comm: Handle, code: i32) -> ! {
-        // SAFETY: a handle that is none is an error, which ends the process just as well.
+        // SAFETY: the handle is MPI's (see `Handle`).
         unsafe { (self.raw().abort)(comm, code) };
         std::process::abort()
     }
