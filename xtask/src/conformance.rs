@@ -65,7 +65,8 @@ pub(crate) fn build() -> Result<PathBuf> {
     place.filter(|_| built.status.success()).ok_or_else(|| format!("failed: cargo {}", arguments.join(" ")))
 }
 
-/// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first that fails.
+/// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first
+/// that fails.
 pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<()> {
     let begun = Instant::now();
     for (index, library) in libraries.iter().enumerate() {

@@ -10,7 +10,7 @@ mod test;
 
 use std::process::ExitCode;
 
-const HELP: &str = "usage: cargo xtask test [--cases C]
+const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]

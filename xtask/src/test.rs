@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, failures, libraries, mpi};
+use crate::{Result, failures, mpi};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -47,7 +47,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     }
     mpi::install()?;
     let program = conformance::build()?;
-    let libraries = libraries::all();
+    let libraries = wish.libraries()?;
     conformance::run(&program, &libraries, wish)?;
     failures::run(&program, &libraries)?;
     eprintln!("xtask: all passed");
