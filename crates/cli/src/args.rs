@@ -48,6 +48,11 @@ impl Seating {
         }
     }
 
+    /// The topology as it was written.
+    pub(crate) fn written(&self) -> &str {
+        self.topology.as_deref().unwrap_or_default()
+    }
+
     fn place(&self, topology: Topology) -> Result<Topology> {
         match self.placement.as_str() {
             "sequential" => Ok(topology),

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use allhands_schedule::Error;
 use anstyle::{AnsiColor, Style};
 
+use crate::job;
+
 /// Why the command stops.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -18,9 +20,31 @@ pub(crate) enum Failure {
     /// A schedule that is wrong: exit code 1.
     #[error("{0}")]
     Wrong(String),
+    /// What went wrong on this rank of an MPI job, and perhaps on this one only: exit code 1.
+    #[error("{}{reason}", rank.map_or(String::new(), |rank| format!("rank {rank}: ")))]
+    Rank {
+        /// Which rank, where that is known.
+        rank: Option<usize>,
+        /// What.
+        reason: String,
+    },
+    /// It went wrong on another rank, which says so: exit code 1.
+    #[error("another rank failed")]
+    Elsewhere,
     /// Output that cannot be written. A closed pipe is no failure: the reader has seen enough.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// Whether this process has to say it: what all ranks of a job find alike is said by the first.
+    fn ours_to_say(&self) -> bool {
+        match self {
+            Failure::Request(_) | Failure::Usage(_) | Failure::Wrong(_) => job::first(),
+            Failure::Rank { .. } | Failure::Output(_) => true,
+            Failure::Elsewhere => false,
+        }
+    }
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -32,11 +56,13 @@ pub(crate) fn exit(result: Result<()>) -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
         Err(failure) => failure,
     };
-    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    // With standard error gone too there is nobody left to tell.
-    let _ = io::Write::write_fmt(&mut anstream::stderr(), format_args!("{red}error:{red:#} {failure}\n"));
+    if failure.ours_to_say() {
+        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        // With standard error gone too there is nobody left to tell.
+        let _ = io::Write::write_fmt(&mut anstream::stderr(), format_args!("{red}error:{red:#} {failure}\n"));
+    }
     match failure {
-        Failure::Wrong(_) | Failure::Output(_) => ExitCode::from(1),
+        Failure::Wrong(_) | Failure::Rank { .. } | Failure::Elsewhere | Failure::Output(_) => ExitCode::from(1),
         Failure::Request(_) | Failure::Usage(_) => ExitCode::from(2),
     }
 }

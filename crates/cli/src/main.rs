@@ -1,9 +1,10 @@
-//! The command `allhands`: collective communication as schedules, listed, explained and verified.
+//! The command `allhands`: collective communication as schedules, listed, explained, verified and measured.
 #![forbid(unsafe_code)]
 
 mod args;
 mod commands;
 mod failure;
+mod job;
 mod screen;
 
 use std::process::ExitCode;
@@ -11,5 +12,11 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    failure::exit(commands::Command::parse().run())
+    screen::set_up();
+    match commands::Command::try_parse() {
+        Ok(command) => failure::exit(command.run()),
+        Err(refused) if job::first() => refused.exit(),
+        // The job's first rank says it for all.
+        Err(refused) => ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(2)),
+    }
 }

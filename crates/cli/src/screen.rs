@@ -8,8 +8,17 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Color, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 
+use crate::job;
+
 /// Wide enough for tables and drawings where no terminal says otherwise.
 const PLAIN_WIDTH: usize = 100;
+
+/// A launcher may give its processes a terminal of its own, which says nothing about where their output goes in the end.
+pub(crate) fn set_up() {
+    if job::launched().is_some() && std::env::var_os("CLICOLOR_FORCE").is_none() {
+        ColorChoice::Never.write_global();
+    }
+}
 
 /// Standard output that drops colours where they are not wanted.
 pub(crate) fn stdout() -> AutoStream<io::StdoutLock<'static>> {
@@ -24,7 +33,8 @@ pub(crate) fn coloured() -> bool {
 
 /// How many columns there are.
 pub(crate) fn width() -> usize {
-    let terminal = if io::stdout().is_terminal() { Table::new().width() } else { None };
+    let real = io::stdout().is_terminal() && job::launched().is_none();
+    let terminal = if real { Table::new().width() } else { None };
     terminal.map_or(PLAIN_WIDTH, usize::from)
 }
 

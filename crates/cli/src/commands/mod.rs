@@ -8,6 +8,7 @@ mod verify;
 use clap::Parser;
 
 use crate::failure::Result;
+use crate::job;
 
 /// Collective communication that knows where ranks sit: see what every algorithm does on any machine, prove it right before a
 /// single byte has moved, and measure it.
@@ -21,8 +22,9 @@ use crate::failure::Result;
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
   allhands bench allreduce
+  mpirun -n 8 allhands bench allreduce --algorithm all,mpi
 
-Exit codes: 0 all is well; 1 a schedule is wrong; 2 the request cannot be served."
+Exit codes: 0 all is well; 1 a schedule is wrong, or a rank failed; 2 the request cannot be served."
 )]
 pub(crate) enum Command {
     List(list::List),
@@ -34,10 +36,12 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self) -> Result<()> {
         match self {
-            Command::List(list) => list.run(),
-            Command::Explain(explain) => explain.run(),
             Command::Verify(verify) => verify.run(),
             Command::Bench(bench) => bench.run(),
+            // What one process does alone is done by a job's first.
+            _ if !job::first() => Ok(()),
+            Command::List(list) => list.run(),
+            Command::Explain(explain) => explain.run(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `allhands verify`: proves schedules right, of algorithms on many machines, or one that a person wrote.
 
+mod together;
+
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use rayon::prelude::*;
 
 use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks, read};
 use crate::failure::{Failure, Result};
+use crate::job;
 use crate::screen::{self, counted};
 
 /// Prove schedules right: of algorithms on many machines, or one from a file
@@ -21,7 +24,8 @@ use crate::screen::{self, counted};
 /// is read before it is written, and what the registry promises (ordered, identical, cost) holds.
 ///
 /// For each number of ranks the machines are: flat, every nodes x ranks, sequential and cyclic, uneven nodes, and three
-/// levels. Without --algorithm all algorithms are verified; without parameters all settings worth trying.
+/// levels. Without --algorithm all algorithms are verified; without parameters all settings worth trying. The ranks of an MPI
+/// job share the work.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   allhands verify
@@ -29,6 +33,7 @@ use crate::screen::{self, counted};
   allhands verify allgather --algorithm bruck:radix=4 --ranks 100
   allhands verify allreduce --topology 3,5,4 --placement cyclic
   allhands verify --file by-hand.txt
+  mpirun -n 64 allhands verify --ranks 65..128
 
 Exit codes: 0 all are right; 1 one is wrong; 2 the request cannot be served.")]
 pub(crate) struct Verify {
@@ -57,7 +62,9 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(&self) -> Result<()> {
         match &self.file {
-            Some(file) => verify_file(file),
+            // One schedule has no parts: a job's first rank verifies it.
+            Some(file) if job::first() => verify_file(file),
+            Some(_) => Ok(()),
             None => self.sweep(),
         }
     }
@@ -70,11 +77,18 @@ impl Verify {
         };
         let topologies = self.topologies()?;
         let units = self.units(collective, asked.as_ref(), &topologies)?;
-        let tally = units
-            .into_par_iter()
-            .progress_with(progress())
-            .map(|unit| unit.verify(asked.as_ref()))
-            .reduce(Tally::default, Tally::join);
+        let verify = |units: Vec<Unit>| {
+            let verified = units.into_par_iter().progress_with(progress()).map(|unit| unit.verify(asked.as_ref()));
+            verified.reduce(Tally::default, Tally::join)
+        };
+        let tally = match job::launched() {
+            Some(_) => job::run(|comm, _| {
+                together::leave_cores(comm);
+                let share = units.into_iter().skip(comm.rank()).step_by(comm.size()).collect();
+                Ok(Ok(together::joined(comm, verify(share))?))
+            })?,
+            None => verify(units),
+        };
         tally.report(topologies.len())
     }
 
@@ -175,7 +189,7 @@ fn three_factors(ranks: usize) -> Option<[usize; 3]> {
 }
 
 fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !job::first() || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("verifying {wide_bar} {percent}% {eta} left");
@@ -261,7 +275,7 @@ struct Tally {
     verified: usize,
     refused: usize,
     algorithms: BTreeSet<(Collective, &'static str)>,
-    first_refusal: Option<Error>,
+    first_refusal: Option<String>,
     wrong: Vec<String>,
 }
 
@@ -276,7 +290,7 @@ impl Tally {
 
     fn refused(&mut self, error: Error) {
         self.refused += 1;
-        self.first_refusal.get_or_insert(error);
+        self.first_refusal.get_or_insert_with(|| error.to_string());
     }
 
     fn join(mut self, other: Tally) -> Tally {
@@ -292,7 +306,10 @@ impl Tally {
 
     fn report(self, topologies: usize) -> Result<()> {
         if let (0, true, Some(refusal)) = (self.verified, self.wrong.is_empty(), self.first_refusal) {
-            return Err(refusal.into());
+            return Err(Failure::Usage(refusal));
+        }
+        if !job::first() {
+            return if self.wrong.is_empty() { Ok(()) } else { Err(Failure::Elsewhere) };
         }
         let mut out = screen::stdout();
         for failure in self.wrong.iter().take(MOST_SHOWN) {

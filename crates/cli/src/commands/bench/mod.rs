@@ -1,0 +1,220 @@
+//! `allhands bench`: how long collectives take on the ranks of an MPI job, or on thread ranks of this machine.
+
+mod measure;
+mod names;
+mod report;
+mod values;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use allhands::{Threads, Topology};
+use allhands_mpi::Launcher;
+use allhands_schedule::Collective;
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::{Seating, bytes};
+use crate::failure::{Failure, Result};
+use crate::job;
+use crate::screen::counted;
+use measure::{Job, Measured};
+use names::Names;
+
+/// Measure collectives: on the ranks of an MPI job under mpirun, else on thread ranks of this machine
+///
+/// Started by mpirun, the ranks are the job's, on whichever MPI that is; --topology then makes them behave as if they sat like
+/// that. Otherwise ranks are threads of this process, and no MPI is needed.
+///
+/// Algorithms take turns, in an order shuffled for each iteration, after a warm-up. An iteration is a batch of runs back to back,
+/// long enough for the clock and for ranks that do not begin at once: 50 microseconds or more with the fastest algorithm of the
+/// size, and equally many runs with all. Its time is that of the slowest rank, divided by the runs. The output is
+/// spoilt before every batch and compared with a reference after it. Times depend on what else runs here: compare
+/// columns of one run with each other, not runs.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  allhands bench allreduce
+  allhands bench allgather --algorithm bruck,loc-bruck:fan=full --topology 4x2 --bytes 8..64K
+  allhands bench alltoall --algorithm all --format csv > alltoall.csv
+  mpirun -n 8 allhands bench allgather --algorithm all,mpi --topology 2x4")]
+pub(crate) struct Bench {
+    /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
+    collective: String,
+
+    /// What to compare: names with parameters, separated by blanks or by commas between names; auto, the library's own
+    /// choice; all, which is auto and every algorithm; mpi, the MPI library's own collective
+    #[arg(long, value_name = "NAME|all|auto|mpi", default_value = "all")]
+    algorithm: String,
+
+    #[command(flatten)]
+    seating: Seating,
+
+    /// Sizes, as in explain: of one block, or of the whole vector; a range goes up in factors of 8
+    #[arg(long, value_name = "FROM..TO", default_value = "8..1M")]
+    bytes: String,
+
+    /// Iterations of each algorithm and size [default: as many as fit into about 15 s in all, at least 5]
+    #[arg(long, value_name = "N")]
+    iterations: Option<usize>,
+
+    /// How to show the results
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+/// What the command line asks for.
+struct Request {
+    collective: Collective,
+    topology: Option<Topology>,
+    sizes: Vec<usize>,
+    names: Names,
+}
+
+/// More threads than a bench is good for.
+const MOST_THREADS: usize = 256;
+
+impl Bench {
+    pub(crate) fn run(&self) -> Result<()> {
+        let collective: Collective = self.collective.parse()?;
+        let request = Request {
+            collective,
+            topology: self.seating.resolve()?,
+            sizes: if collective == Collective::Barrier { vec![0] } else { self.sizes()? },
+            names: Names::parse(collective, &self.algorithm)?,
+        };
+        match job::launched() {
+            Some(launcher) => self.on_mpi(request, &launcher),
+            None => self.on_threads(request),
+        }
+    }
+
+    fn on_threads(&self, request: Request) -> Result<()> {
+        let topology = request.topology.map_or_else(|| Topology::regular(2, 4), Ok)?;
+        if topology.ranks() > MOST_THREADS {
+            let ranks = topology.ranks();
+            return Err(Failure::Usage(format!(
+                "{ranks} ranks are more threads than a bench is good for; ask for at most {MOST_THREADS}"
+            )));
+        }
+        if request.names.of_mpi() {
+            return Err(Failure::Usage(
+                "--algorithm mpi: the MPI library's own collective needs MPI ranks; start the command with mpirun, or leave mpi out".into(),
+            ));
+        }
+        let names = request.names.serving(request.collective, &topology)?;
+        let bar = progress_bar(request.sizes.len() * names.len());
+        let job = Job {
+            collective: request.collective,
+            transport: "threads",
+            names: &names,
+            sizes: &request.sizes,
+            iterations: self.iterations,
+            bar: &bar,
+        };
+        let ranks = Threads::new(topology.clone()).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
+        bar.finish_and_clear();
+        let ranks = ranks.map_err(|error| Failure::Wrong(error.to_string()))?;
+        let mut lines = None;
+        for measured in ranks {
+            match measured {
+                Measured::Lines(all) => lines = lines.or(Some(all)),
+                Measured::Wrong(reason) => return Err(Failure::Wrong(reason)),
+                Measured::WrongElsewhere => {}
+            }
+        }
+        report::show(&lines.unwrap_or_default(), self.format, &counted(topology.ranks(), "thread rank"), &topology)
+    }
+
+    fn on_mpi(&self, request: Request, launcher: &Launcher) -> Result<()> {
+        if let (Some(topology), Some(ranks)) = (&request.topology, launcher.size) {
+            self.seats_all(topology, ranks)?;
+        }
+        job::run(|comm, mpi| {
+            let seated;
+            let comm = match request.topology {
+                Some(topology) => {
+                    if let Err(refused) = self.seats_all(&topology, comm.size()) {
+                        return Ok(Err(refused));
+                    }
+                    seated = comm.seated(topology)?;
+                    &seated
+                }
+                None => comm,
+            };
+            let names = match request.names.serving(request.collective, comm.topology()) {
+                Ok(names) => names,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let first = comm.rank() == 0;
+            let bar = if first { progress_bar(request.sizes.len() * names.len()) } else { ProgressBar::hidden() };
+            let version = job::version(mpi);
+            let job = Job {
+                collective: request.collective,
+                transport: &version,
+                names: &names,
+                sizes: &request.sizes,
+                iterations: self.iterations,
+                bar: &bar,
+            };
+            let measured = job.rank(comm)?;
+            bar.finish_and_clear();
+            Ok(match measured {
+                Measured::Lines(lines) if first => {
+                    let ranks = format!("{} of {version} ({})", counted(comm.size(), "rank"), job::file(mpi));
+                    report::show(&lines, self.format, &ranks, comm.topology())
+                }
+                Measured::Lines(_) => Ok(()),
+                Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason }),
+                Measured::WrongElsewhere => Err(Failure::Elsewhere),
+            })
+        })
+    }
+
+    /// That the topology has a seat for every rank of the job.
+    fn seats_all(&self, topology: &Topology, ranks: usize) -> Result<()> {
+        let (text, seats) = (self.seating.written(), topology.ranks());
+        if seats == ranks {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "--topology {text} has {seats} seats, but the job has {ranks} ranks; give every rank one, or start {seats} ranks"
+        )))
+    }
+
+    fn sizes(&self) -> Result<Vec<usize>> {
+        let (from, to) = self.bytes.split_once("..").unwrap_or((&self.bytes, &self.bytes));
+        let (from, to) = (bytes(from)? as usize, bytes(to.strip_prefix('=').unwrap_or(to))? as usize);
+        if from > to || to > 1 << 30 {
+            let text = &self.bytes;
+            return Err(Failure::Usage(format!(
+                "--bytes {text}: not a range up to 1G; write a size (4K) or a range (8..1M)"
+            )));
+        }
+        let mut sizes = vec![from];
+        while let Some(next) = sizes.last().map(|last| (last * 8).max(8)).filter(|next| *next < to) {
+            sizes.push(next);
+        }
+        if to > from {
+            sizes.push(to);
+        }
+        Ok(sizes)
+    }
+}
+
+fn progress_bar(steps: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

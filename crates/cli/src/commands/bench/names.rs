@@ -1,0 +1,96 @@
+//! Which algorithms are compared.
+
+use allhands::Topology;
+use allhands_schedule::{Choice, Collective, Problem, algorithms};
+
+use crate::failure::{Failure, Result};
+
+/// The library's own choice.
+pub(super) const AUTO: &str = "auto";
+/// The MPI library's own collective.
+const MPI: &str = "mpi";
+/// `auto` and every algorithm that serves.
+const ALL: &str = "all";
+
+/// Names as they were given, each known.
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    /// `all,mpi`, `bruck ring`, `bruck:ports=1,2,auto`.
+    pub(super) fn parse(collective: Collective, text: &str) -> Result<Names> {
+        let mut names: Vec<String> = Vec::new();
+        for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+            // A comma inside a list of numbers belongs to the parameter before it.
+            match names.last_mut() {
+                Some(last) if word.starts_with(|first: char| first.is_ascii_digit() || first == '-') => {
+                    *last += &format!(",{word}");
+                }
+                _ => names.push(word.into()),
+            }
+        }
+        for name in names.iter().filter(|name| ![ALL, AUTO, MPI].contains(&name.as_str())) {
+            Choice::parse(collective, name)?;
+        }
+        match names.is_empty() {
+            true => Err(Failure::Usage("--algorithm is empty; name one, all, auto or, under mpirun, mpi".into())),
+            false => Ok(Names(names)),
+        }
+    }
+
+    /// Whether the MPI library's own collective is among them.
+    pub(super) fn of_mpi(&self) -> bool {
+        self.0.iter().any(|name| name == MPI)
+    }
+
+    /// Those that run, each once. Of `all`, those that can serve here; one that was named must.
+    pub(super) fn serving(&self, collective: Collective, topology: &Topology) -> Result<Vec<String>> {
+        let problem = Problem::new(collective, topology.clone());
+        let mut serving: Vec<String> = Vec::new();
+        let mut add = |name: &str| {
+            if !serving.iter().any(|known| known == name) {
+                serving.push(name.into());
+            }
+        };
+        for name in &self.0 {
+            match name.as_str() {
+                ALL => {
+                    add(AUTO);
+                    for algorithm in algorithms(collective) {
+                        let choice = Choice::parse(collective, algorithm.name);
+                        if choice.is_ok_and(|choice| choice.prepare(&problem).is_ok()) {
+                            add(algorithm.name);
+                        }
+                    }
+                }
+                AUTO | MPI => add(name),
+                name => {
+                    Choice::parse(collective, name)?.prepare(&problem)?;
+                    add(name);
+                }
+            }
+        }
+        Ok(serving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(text: &str) -> Vec<String> {
+        let names = Names::parse(Collective::Allgather, text).unwrap();
+        names.serving(Collective::Allgather, &Topology::flat(3).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn lists_mix_names_and_words_for_several() {
+        assert_eq!(serving("mpi"), ["mpi"]);
+        assert_eq!(serving("auto,mpi"), ["auto", "mpi"]);
+        assert_eq!(serving("bruck:ports=1,1 mpi,ring"), ["bruck:ports=1,1", "mpi", "ring"]);
+        let all = serving("ring,all,mpi,ring");
+        assert_eq!((all[0].as_str(), all[1].as_str(), all.last().unwrap().as_str()), ("ring", "auto", "mpi"));
+        assert_eq!(all.iter().filter(|name| *name == "ring").count(), 1);
+        // Three ranks are too few for some.
+        assert!(all.len() > 5 && !all.contains(&"neighbor-exchange".into()));
+    }
+}

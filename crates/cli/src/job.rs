@@ -1,0 +1,60 @@
+//! The MPI job that the command is a part of, if a launcher has started it.
+
+use allhands::Comm;
+use allhands_mpi::{Launcher, Mpi};
+
+use crate::failure::{Failure, Result};
+
+/// What the launcher says, if there is one.
+pub(crate) fn launched() -> Option<Launcher> {
+    Launcher::from_environment().filter(|launcher| launcher.size.is_some() || launcher.rank.is_some())
+}
+
+/// Whether this process speaks for all: the only one, or the job's first. Where the launcher does not number its processes, each
+/// speaks for itself.
+pub(crate) fn first() -> bool {
+    launched().is_none_or(|launcher| launcher.rank.unwrap_or(0) == 0)
+}
+
+/// Runs `body` on this rank of the job. What `body` refuses is refused alike by all ranks; an error of the library is this rank's.
+pub(crate) fn run<R>(body: impl FnOnce(&Comm, &'static Mpi) -> allhands::Result<Result<R>>) -> Result<R> {
+    let mpi = allhands_mpi::load().map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut rank = launched().and_then(|launcher| launcher.rank);
+    let outcome = allhands::mpi(|comm| {
+        rank = Some(comm.rank());
+        body(comm, mpi)
+    });
+    outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string() })?
+}
+
+/// What an MPI calls itself, in a few words: `Open MPI v5.0.11`, `MPICH Version: 5.0.2`.
+pub(crate) fn version(mpi: &Mpi) -> String {
+    mpi.library_version().map_or_else(|_| "an MPI without a name".into(), |text| short(&text))
+}
+
+/// The first line up to a comma or semicolon: what follows tells who built it, and where.
+fn short(version: &str) -> String {
+    let line = version.lines().find(|line| !line.trim().is_empty()).unwrap_or("an MPI without a name");
+    line.split([',', ';']).next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The name of an MPI's file.
+pub(crate) fn file(mpi: &Mpi) -> String {
+    mpi.path().file_name().unwrap_or(mpi.path().as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_a_few_words() {
+        assert_eq!(short("Open MPI v5.0.11, package: Open MPI root@builder, ident: 5.0.11"), "Open MPI v5.0.11");
+        assert_eq!(short("MPICH Version:      5.0.2; MPICH Release date: today"), "MPICH Version: 5.0.2");
+        assert_eq!(
+            short("\nIntel(R) MPI Library 2021.18 for Linux* OS\n"),
+            "Intel(R) MPI Library 2021.18 for Linux* OS"
+        );
+        assert_eq!(short(""), "an MPI without a name");
+    }
+}
