@@ -31,11 +31,14 @@ const STEPS: [Step; 7] = [
 
 /// Stops at the first step that fails, and says which.
 pub(crate) fn test(wish: &Wish) -> Result<()> {
+    mpi::install()?;
     for Step { arguments, rustflags } in STEPS {
         let line = arguments.join(" ");
         eprintln!("xtask: cargo {line}");
         let mut command = Command::new(env!("CARGO"));
         command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
+        // Some tests compile against these, and run on them.
+        command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi"));
         if let Some(flags) = rustflags {
             command.env("RUSTFLAGS", flags);
         }
@@ -45,7 +48,6 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
             Err(error) => return Err(format!("cargo cannot be started: {error}")),
         }
     }
-    mpi::install()?;
     let program = conformance::build()?;
     let libraries = wish.libraries()?;
     conformance::run(&program, &libraries, wish)?;

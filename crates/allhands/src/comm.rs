@@ -14,9 +14,12 @@ use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
+use crate::native::{self, Native};
 use crate::op::{Op, Reducer};
-use crate::plan::{Core, Options, Plan};
+use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
+use crate::rank::RankState;
+use crate::scheduled::Scheduled;
 use crate::world::World;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
@@ -31,51 +34,6 @@ pub struct Comm {
     far: Option<RefCell<Rc<Communicator>>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
-}
-
-/// What is common to all communicators of one rank.
-pub(crate) struct RankState {
-    pub(crate) world: Rc<World>,
-    /// Plans with a run under way: they move on whenever this rank waits.
-    under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
-    how_many: Cell<usize>,
-}
-
-impl RankState {
-    /// Moves every run under way on. Errors wait for the owner of the run.
-    #[inline]
-    pub(crate) fn progress(&self) {
-        if self.how_many.get() > 0 {
-            self.progress_all();
-        }
-    }
-
-    fn progress_all(&self) {
-        if let Ok(under_way) = self.under_way.try_borrow() {
-            for core in under_way.iter() {
-                if let Ok(mut core) = core.try_borrow_mut() {
-                    let _ = core.progress();
-                }
-            }
-        }
-    }
-
-    pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
-        self.under_way.borrow_mut().push(core.clone());
-        self.how_many.set(self.how_many.get() + 1);
-    }
-
-    pub(crate) fn retire(&self, core: &Rc<RefCell<Core>>) {
-        let mut under_way = self.under_way.borrow_mut();
-        under_way.retain(|other| !Rc::ptr_eq(other, core));
-        self.how_many.set(under_way.len());
-    }
-
-    /// A run that ends with an error cannot be completed by the others either.
-    pub(crate) fn give_up(&self, error: Error) -> Error {
-        self.world.fail(&error.to_string());
-        error
-    }
 }
 
 /// What a one-off call asks for: calls of the same shape use the same plan.
@@ -106,16 +64,38 @@ struct Ask<'a> {
     root: usize,
     reducer: Option<Arc<dyn Reducer>>,
     operation: String,
+    predefined: Option<Operation>,
     commutative: bool,
     options: &'a Options,
+}
+
+impl Ask<'_> {
+    /// Bytes of a block, or of the vector.
+    fn bytes(&self) -> usize {
+        self.element.1
+            * match &self.amount {
+                Amount::Each(count) => *count,
+                Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
+            }
+    }
+
+    /// What is asked for, the same on every rank, for comparing calls.
+    fn signature(&self, algorithm: &str) -> String {
+        let rooted = if self.collective.rooted() { format!(", root {}", self.root) } else { String::new() };
+        let operation = if self.collective.reduces() { format!(", {}", self.operation) } else { String::new() };
+        let amount = match &self.amount {
+            Amount::Each(count) => count.to_string(),
+            Amount::Listed(counts) => format!("{counts:?}"),
+        };
+        format!("{} of {amount} x {}{operation}{rooted} by {algorithm}", self.collective, self.element.0.name())
+    }
 }
 
 impl Comm {
     /// All ranks of a world.
     pub(crate) fn of_world(world: World, topology: Topology, far: Option<Rc<Communicator>>) -> Comm {
         let (me, members) = (world.me(), (0..topology.ranks()).collect());
-        let rank = Rc::new(RankState { world: Rc::new(world), under_way: RefCell::default(), how_many: Cell::new(0) });
-        Comm::new(rank, 1, members, me, topology, far)
+        Comm::new(RankState::new(world), 1, members, me, topology, far)
     }
 
     fn new(
@@ -128,6 +108,11 @@ impl Comm {
     ) -> Comm {
         let far = far.map(RefCell::new);
         Comm { rank, id, members, me, topology, far, plans_made: Cell::new(0), cache: RefCell::default() }
+    }
+
+    /// A thread moves this rank's runs on while it computes.
+    pub(crate) fn hire(&self) {
+        self.rank.hire();
     }
 
     /// This rank cannot go on: those who wait for it get to know.
@@ -228,36 +213,42 @@ impl Comm {
     }
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
+        let _inside = self.rank.enter();
         let reduction = Reduction { commutative: ask.commutative, identical: ask.options.identical };
         let mut problem =
             Problem::new(ask.collective, self.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
         if let Amount::Listed(counts) = &ask.amount {
             problem = problem.with_counts(counts.clone())?;
         }
-        let (element_type, element) = ask.element;
-        let bytes = element
-            * match &ask.amount {
-                Amount::Each(count) => *count,
-                Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
-            };
+        let core = match ask.options.algorithm.as_deref() {
+            Some(native::NAME) => self.native(&ask, &problem)?,
+            _ => self.scheduled(ask, problem)?,
+        };
+        Ok(Rc::new(RefCell::new(core)))
+    }
+
+    /// A plan that the MPI library performs.
+    fn native(&self, ask: &Ask<'_>, problem: &Problem) -> Result<Core> {
+        let far = self.far.as_ref().map(|far| far.borrow().clone());
+        let native = Native::new(far, problem, self.me, &ask.amount, ask.element.0, ask.predefined)?;
+        let signature = ask.signature(native::NAME);
+        self.join(&signature)?;
+        let why = "the caller's wish".into();
+        Ok(Core::new(Means::Library(native), ask.collective.name(), self.size(), why, signature))
+    }
+
+    /// A plan that a schedule of ours performs.
+    fn scheduled(&self, ask: Ask<'_>, problem: Problem) -> Result<Core> {
+        let element = ask.element.1;
         let (choice, why) = match &ask.options.algorithm {
             Some(name) => (Choice::parse(ask.collective, name)?, "the caller's wish".into()),
-            None => choose(&problem, bytes)?,
+            None => choose(&problem, ask.bytes())?,
         };
         let prepared = choice.prepare(&problem)?;
         let schedule = prepared.rank(self.me);
         let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
-        let rooted = if ask.collective.rooted() { format!(", root {}", ask.root) } else { String::new() };
-        let operation = if ask.collective.reduces() { format!(", {}", ask.operation) } else { String::new() };
-        let amount = match &ask.amount {
-            Amount::Each(count) => count.to_string(),
-            Amount::Listed(counts) => format!("{counts:?}"),
-        };
-        let signature =
-            format!("{} of {amount} x {}{operation}{rooted} by {choice}", ask.collective, element_type.name());
-        let plan = self.next_plan();
-        let key = hash(&[self.id, plan]) & !1;
-        self.rank.world.join(key, &self.members, &signature)?;
+        let signature = ask.signature(&choice.to_string());
+        let (plan, key) = self.join(&signature)?;
         let connection = Connection {
             world: self.rank.world.clone(),
             key,
@@ -269,8 +260,16 @@ impl Comm {
             operation: &signature,
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
-        let core = Core::new(prepared, schedule, ask.amount, element, why, signature, engine, program);
-        Ok(Rc::new(RefCell::new(core)))
+        let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
+        Ok(Core::new(Means::Schedule(scheduled), ask.collective.name(), self.size(), why, signature))
+    }
+
+    /// Compares a plan with what the neighbours ask for; its number and the key of its messages.
+    fn join(&self, signature: &str) -> Result<(u64, u64)> {
+        let plan = self.next_plan();
+        let key = hash(&[self.id, plan]) & !1;
+        self.rank.world.join(key, &self.members, signature)?;
+        Ok((plan, key))
     }
 
     fn plan<T: Element>(
@@ -299,6 +298,7 @@ impl Comm {
             root,
             reducer: op.map(Op::reducer).transpose()?,
             operation: op.map(Op::name).unwrap_or_default(),
+            predefined: op.and_then(|op| op.identity().0),
             commutative: op.is_none_or(Op::commutative),
             options,
         })

@@ -145,13 +145,13 @@ impl Engine {
             let (need, memory) = world.share(operation, key ^ 1, &everybody.places, program.shared, size)?;
             let each = need.next_multiple_of(128);
             let begin = topology.region(1, topology.region_of(1, rank)).start;
-            for level in 0..=depth {
+            for (level, place) in meetings.iter_mut().enumerate() {
                 if program.code.contains(&Instruction::Arrive { level }) {
                     let mut gathering = gathering(level)?;
                     let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
                     // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
                     gathering.meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
-                    meetings[level] = Some(gathering);
+                    *place = Some(gathering);
                 }
             }
             common = Some(Common { memory, first, each });
@@ -212,15 +212,10 @@ impl Engine {
         Ok(true)
     }
 
-    /// Where the run is: for [`awaited`](Engine::awaited).
-    pub(crate) fn position(&self) -> usize {
-        self.at
-    }
-
-    /// The first rank that has to act before a run can go on from a position, and of which `gone` is true.
-    pub(crate) fn awaited(&self, program: &Program, position: usize, gone: &dyn Fn(usize) -> bool) -> Option<usize> {
+    /// The first rank that has to act before the run can go on, and of which `gone` is true.
+    pub(crate) fn awaited(&self, program: &Program, gone: &dyn Fn(usize) -> bool) -> Option<usize> {
         let peer = |peer: usize| Some(self.members[peer]).filter(|&peer| gone(peer));
-        match program.code.get(position)? {
+        match program.code.get(self.at)? {
             Instruction::Settle(message) => peer(program.sends[*message].peer),
             Instruction::Take(message)
             | Instruction::TakeCombine(message, _)

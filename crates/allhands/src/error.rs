@@ -121,6 +121,16 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// A setting that means nothing.
+    #[error("{name}={value} is not understood; {remedy}")]
+    Setting {
+        /// The environment variable.
+        name: &'static str,
+        /// What it is set to.
+        value: String,
+        /// What it can be set to.
+        remedy: &'static str,
+    },
     /// A topology for another number of ranks.
     #[error("the topology {topology} has {seats} seats, but there are {ranks} ranks; give every rank one")]
     Seats {

@@ -63,6 +63,10 @@ impl Communicator {
         self.tags
     }
 
+    pub(crate) fn mpi(&self) -> &'static Mpi {
+        self.mpi
+    }
+
     pub(crate) fn handle(&self) -> Handle {
         self.handle
     }

@@ -23,7 +23,9 @@ use crate::world::World;
 /// The MPI is found at run time: the one that is loaded already, else the library that `ALLHANDS_MPI` names, else the one
 /// that the launcher belongs to, else what the loader finds. MPI is started if the program has not done so, and then ended
 /// with the last successful return; after an error it is not, so that the process can report it and the launcher ends
-/// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that.
+/// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that. `ALLHANDS_PROGRESS=thread` starts
+/// a thread that moves non-blocking collectives on while the rank computes; it needs `MPI_THREAD_MULTIPLE`.
+/// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory.
 ///
 /// ```no_run
 /// use allhands::Op;
@@ -41,7 +43,7 @@ pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
     let mpi = allhands_mpi::load()?;
     let started = !mpi.initialized()?;
     if started {
-        mpi.init(ThreadLevel::Funneled)?;
+        mpi.init(if progress_thread()? { ThreadLevel::Multiple } else { ThreadLevel::Funneled })?;
     }
     mpi.check_launcher(mpi.comm_size(mpi.world())?)?;
     let comm = join(mpi, mpi.world())?;
@@ -62,10 +64,22 @@ impl Comm {
     /// intercommunicator.
     pub unsafe fn from_mpi(handle: usize) -> Result<Comm> {
         let mpi = allhands_mpi::load()?;
-        mpi.ensure(ThreadLevel::Single)?;
         // MPICH's handles have 32 bits; sign extension of a C int must not count.
         let wide = mpi.abi() != allhands_mpi::Abi::Mpich;
         join(mpi, if wide { handle } else { handle & 0xffff_ffff })
+    }
+}
+
+/// Whether the user wants a thread that moves non-blocking collectives on while the rank computes.
+fn progress_thread() -> Result<bool> {
+    match std::env::var("ALLHANDS_PROGRESS").as_deref() {
+        Err(_) | Ok("") => Ok(false),
+        Ok("thread") => Ok(true),
+        Ok(other) => Err(Error::Setting {
+            name: "ALLHANDS_PROGRESS",
+            value: other.into(),
+            remedy: "set it to thread, or not at all",
+        }),
     }
 }
 
@@ -78,6 +92,8 @@ const BODY_OF_MANY: usize = 2 * 1024;
 type Invitation = [u64; 4];
 
 fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
+    let helped = progress_thread()?;
+    mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
     let communicator = Communicator::own(mpi, mpi.comm_dup(handle)?)?;
     let comm = communicator.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
@@ -95,7 +111,11 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     };
     let cores = node.cores();
     let world = World::of_job(Job::new(&communicator), me, ranks, node, neighbours, cores);
-    Ok(Comm::of_world(world, topology, Some(communicator)))
+    let comm = Comm::of_world(world, topology, Some(communicator));
+    if helped {
+        comm.hire();
+    }
+    Ok(comm)
 }
 
 /// Where the ranks sit: as `ALLHANDS_TOPOLOGY` says, or as they do.

@@ -30,11 +30,15 @@ mod job;
 pub mod kernels;
 #[forbid(unsafe_code)]
 mod layout;
+mod native;
 mod node;
 mod op;
 mod plan;
 #[forbid(unsafe_code)]
 mod program;
+mod progress;
+mod rank;
+mod scheduled;
 mod threads;
 mod world;
 

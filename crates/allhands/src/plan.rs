@@ -1,19 +1,16 @@
 //! Plans: a collective chosen, compiled and connected once, and run as often as one likes.
 
 use std::cell::{RefCell, RefMut};
-use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use allhands_schedule::{Choice, Counts, Prepared, Schedule};
-
 use crate::buffer::Buffer;
-use crate::comm::RankState;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Element;
-use crate::layout::Amount;
-use crate::program::{Buffers, Program, compile};
+use crate::native::Native;
+use crate::program::Buffers;
+use crate::rank::RankState;
+use crate::scheduled::Scheduled;
 
 /// How a plan is made.
 ///
@@ -119,99 +116,104 @@ pub struct Plan<T> {
 
 /// The part of a plan that does not know the element type.
 pub(crate) struct Core {
-    prepared: Prepared,
-    schedule: Schedule,
-    amount: Amount,
-    element: usize,
+    means: Means,
+    collective: &'static str,
+    ranks: usize,
+    /// Elements of the caller's input and output.
+    input: usize,
+    output: usize,
     why: String,
     /// What it is, for error messages.
     signature: Rc<str>,
-    engine: Engine,
-    apart: Program,
-    in_place: Option<Program>,
     /// The run under way that is not blocking, on buffers of the plan's own: input and output.
     under_way: Option<Buffers>,
     own: Option<(Buffer, Buffer)>,
-    finished: bool,
+    /// How that run ended, if it has.
+    outcome: Option<Result<()>>,
+}
+
+/// What performs the collective.
+pub(crate) enum Means {
+    /// A schedule of ours.
+    Schedule(Scheduled),
+    /// The MPI library.
+    Library(Native),
 }
 
 impl Core {
-    #[allow(clippy::too_many_arguments)] // what a plan is made of
-    pub(crate) fn new(
-        prepared: Prepared,
-        schedule: Schedule,
-        amount: Amount,
-        element: usize,
-        why: String,
-        signature: String,
-        engine: Engine,
-        apart: Program,
-    ) -> Core {
+    pub(crate) fn new(means: Means, collective: &'static str, ranks: usize, why: String, signature: String) -> Core {
+        let (input, output) = match &means {
+            Means::Schedule(scheduled) => scheduled.lengths(),
+            Means::Library(native) => (native.input, native.output),
+        };
         Core {
-            prepared,
-            schedule,
-            amount,
-            element,
+            means,
+            collective,
+            ranks,
+            input,
+            output,
             why,
             signature: signature.into(),
-            engine,
-            apart,
-            in_place: None,
             under_way: None,
             own: None,
-            finished: false,
-        }
-    }
-
-    fn ready(&mut self, buffers: Buffers) {
-        if buffers == Buffers::InPlace && self.in_place.is_none() {
-            let program = compile(
-                self.prepared.problem(),
-                &self.schedule,
-                self.prepared.blocks(),
-                self.element,
-                &self.amount,
-                buffers,
-            );
-            self.engine.grow_scratch(program.scratch);
-            self.in_place = Some(program);
-        }
-    }
-
-    fn program(&self, buffers: Buffers) -> &Program {
-        match buffers {
-            Buffers::Apart => &self.apart,
-            Buffers::InPlace => self.in_place.as_ref().expect("compiled before it is run"),
+            outcome: None,
         }
     }
 
     fn step(&mut self, buffers: Buffers) -> Result<bool> {
-        match buffers {
-            Buffers::Apart => self.engine.step(&self.apart),
-            Buffers::InPlace => self.engine.step(self.in_place.as_ref().expect("compiled before it is run")),
+        match &mut self.means {
+            Means::Schedule(scheduled) => scheduled.step(buffers),
+            Means::Library(native) => native.test(),
+        }
+    }
+
+    fn awaited(&self, buffers: Buffers, gone: &dyn Fn(usize) -> bool) -> Option<usize> {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.awaited(buffers, gone),
+            Means::Library(_) => None,
+        }
+    }
+
+    /// Whether MPI may bring what a run waits for.
+    fn far(&self) -> bool {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.far(),
+            Means::Library(_) => true,
+        }
+    }
+
+    /// Ends a run that cannot be completed.
+    fn abandon(&mut self) {
+        match &mut self.means {
+            Means::Schedule(scheduled) => scheduled.abandon(),
+            // MPI cannot take a collective back: it may keep the buffers.
+            Means::Library(native) if native.active() => std::mem::forget(self.own.take()),
+            Means::Library(_) => {}
         }
     }
 
     /// Moves the run under way on; `true` when there is none or it is through. An error stays with the run's owner.
     pub(crate) fn progress(&mut self) -> Result<bool> {
         let Some(buffers) = self.under_way else { return Ok(true) };
-        if !self.finished {
-            self.finished = self.step(buffers)?;
+        if self.outcome.is_none() {
+            self.outcome = match self.step(buffers) {
+                Ok(false) => None,
+                ended => Some(ended.map(|_| ())),
+            };
         }
-        Ok(self.finished)
+        self.outcome.clone().transpose().map(|ended| ended.is_some())
     }
 
     fn check(&self, which: &'static str, given: usize, needed: usize) -> Result<()> {
         if given == needed {
             return Ok(());
         }
-        let collective = self.prepared.problem().collective.name();
-        Err(Error::Length { which, collective, given, needed })
+        Err(Error::Length { which, collective: self.collective, given, needed })
     }
 
-    /// How many elements the caller's buffers have: input, output, and one buffer for both.
-    fn lengths(&self) -> (usize, usize, usize) {
-        (self.apart.input, self.apart.output, self.apart.input.max(self.apart.output))
+    /// Elements of one buffer for both.
+    fn longer(&self) -> usize {
+        self.input.max(self.output)
     }
 }
 
@@ -220,7 +222,7 @@ struct Running<'a>(&'a mut Core);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.engine.abandon();
+        self.0.abandon();
     }
 }
 
@@ -229,13 +231,18 @@ impl Drop for Running<'_> {
 /// # Safety
 /// As for [`Engine::begin`], until this returns.
 unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
-    core.ready(buffers);
-    // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
-    unsafe { core.engine.begin(input, output) };
+    match &mut core.means {
+        // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
+        Means::Schedule(scheduled) => unsafe { scheduled.begin(buffers, input, output) },
+        // SAFETY: the caller keeps the buffers until this function returns.
+        Means::Library(native) => {
+            return unsafe { native.run(buffers, input, output) }.map_err(|error| rank.give_up(error));
+        }
+    }
     let running = Running(core);
     let mut outcome = running.0.step(buffers);
     if matches!(outcome, Ok(false)) {
-        let (signature, far) = (running.0.signature.clone(), running.0.engine.far());
+        let (signature, far) = (running.0.signature.clone(), running.0.far());
         let core = RefCell::new(&mut *running.0);
         let ready = || {
             rank.progress();
@@ -247,10 +254,7 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
                 }
             }
         };
-        let awaited = |gone: &dyn Fn(usize) -> bool| {
-            let core = core.borrow();
-            core.engine.awaited(core.program(buffers), core.engine.position(), gone)
-        };
+        let awaited = |gone: &dyn Fn(usize) -> bool| core.borrow().awaited(buffers, gone);
         rank.world.wait(&signature, far, ready, awaited).map_err(|error| rank.give_up(error))?;
     }
     outcome.map_err(|error| rank.give_up(error))?;
@@ -265,7 +269,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
     }
     let mut outcome = core.borrow_mut().progress();
     if matches!(outcome, Ok(false)) {
-        let (signature, far) = (core.borrow().signature.clone(), core.borrow().engine.far());
+        let (signature, far) = (core.borrow().signature.clone(), core.borrow().far());
         let ready = || {
             rank.progress();
             outcome = core.borrow_mut().progress();
@@ -274,7 +278,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
         let awaited = |gone: &dyn Fn(usize) -> bool| {
             let core = core.borrow();
             let buffers = core.under_way.unwrap_or(Buffers::Apart);
-            core.engine.awaited(core.program(buffers), core.engine.position(), gone)
+            core.awaited(buffers, gone)
         };
         let waited = rank.world.wait(&signature, far, ready, awaited);
         if waited.is_err() {
@@ -285,7 +289,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
     let mut core = core.borrow_mut();
     core.under_way = None;
     if outcome.is_err() {
-        core.engine.abandon();
+        core.abandon();
     }
     outcome.map(|_| ()).map_err(|error| rank.give_up(error))
 }
@@ -297,17 +301,19 @@ impl<T: Element> Plan<T> {
 
     /// Runs the collective to its end.
     pub fn run(&mut self, input: &[T], output: &mut [T]) -> Result<()> {
+        let _inside = self.rank.enter();
         let mut core = self.idle()?;
-        core.check("input", input.len(), core.apart.input)?;
-        core.check("output", output.len(), core.apart.output)?;
+        core.check("input", input.len(), core.input)?;
+        core.check("output", output.len(), core.output)?;
         // SAFETY: the slices are as long as the program needs, and borrowed until `run` returns.
         unsafe { run(&mut core, &self.rank, Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
     }
 
     /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
     pub fn run_in_place(&mut self, buffer: &mut [T]) -> Result<()> {
+        let _inside = self.rank.enter();
         let mut core = self.idle()?;
-        core.check("in-place", buffer.len(), core.lengths().2)?;
+        core.check("in-place", buffer.len(), core.longer())?;
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         // SAFETY: as above; a program compiled in place reads and writes the output only.
         unsafe { run(&mut core, &self.rank, Buffers::InPlace, buffer, buffer) }
@@ -328,9 +334,10 @@ impl<T: Element> Plan<T> {
     ///
     /// The input is copied into the plan, and the output out of it at the end, so that a forgotten [`Pending`] harms nobody.
     pub fn start<'a>(&'a mut self, input: &[T], output: &'a mut [T]) -> Result<Pending<'a, T>> {
+        let _inside = self.rank.enter();
         let core = self.core.borrow();
-        core.check("input", input.len(), core.apart.input)?;
-        core.check("output", output.len(), core.apart.output)?;
+        core.check("input", input.len(), core.input)?;
+        core.check("output", output.len(), core.output)?;
         drop(core);
         self.begin(Buffers::Apart, input)?;
         Ok(Pending { plan: self, output, done: false })
@@ -338,8 +345,9 @@ impl<T: Element> Plan<T> {
 
     /// Begins the collective with the input in the output's place.
     pub fn start_in_place<'a>(&'a mut self, buffer: &'a mut [T]) -> Result<Pending<'a, T>> {
+        let _inside = self.rank.enter();
         let core = self.core.borrow();
-        core.check("in-place", buffer.len(), core.lengths().2)?;
+        core.check("in-place", buffer.len(), core.longer())?;
         drop(core);
         self.begin(Buffers::InPlace, buffer)?;
         Ok(Pending { plan: self, output: buffer, done: false })
@@ -347,8 +355,7 @@ impl<T: Element> Plan<T> {
 
     fn begin(&mut self, buffers: Buffers, input: &[T]) -> Result<()> {
         let mut core = self.idle()?;
-        core.ready(buffers);
-        let bytes = core.lengths().2 * size_of::<T>();
+        let bytes = core.longer() * size_of::<T>();
         let (own_input, own_output) = core.own.get_or_insert_with(|| (Buffer::new(bytes), Buffer::new(bytes)));
         let (own_input, own_output) = (own_input.as_ptr(), own_output.as_ptr());
         let to = if buffers == Buffers::Apart { own_input } else { own_output };
@@ -356,58 +363,59 @@ impl<T: Element> Plan<T> {
         // before it is dropped.
         unsafe {
             std::ptr::copy_nonoverlapping(input.as_ptr().cast(), to, size_of_val(input));
-            core.engine.begin(own_input, own_output);
+            match &mut core.means {
+                Means::Schedule(scheduled) => scheduled.begin(buffers, own_input, own_output),
+                Means::Library(native) => native.start(buffers, own_input, own_output)?,
+            }
         }
         core.under_way = Some(buffers);
-        core.finished = false;
+        core.outcome = None;
         drop(core);
         self.rank.enlist(&self.core);
         self.rank.progress();
         Ok(())
     }
 
-    /// The algorithm that runs.
-    pub fn algorithm(&self) -> Choice {
-        self.core.borrow().prepared.choice().clone()
+    /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
+    pub fn algorithm(&self) -> String {
+        let _inside = self.rank.enter();
+        match &self.core.borrow().means {
+            Means::Schedule(scheduled) => scheduled.algorithm(),
+            Means::Library(_) => crate::native::NAME.into(),
+        }
     }
 
     /// Which algorithm runs, why, and what it costs.
     pub fn explain(&self) -> String {
+        let _inside = self.rank.enter();
         let core = self.core.borrow();
-        let (problem, cost) = (core.prepared.problem(), core.prepared.cost());
-        let counts = Counts::of(problem, &core.schedule);
-        let most = if cost.exact { "" } else { "at most " };
-        let mut text = format!(
-            "{} on {} ranks: {}, because of {}\n",
-            problem.collective,
-            problem.ranks(),
-            core.prepared.choice(),
-            core.why
-        );
-        let bytes: usize = core.apart.sends.iter().map(|message| message.bytes).sum();
-        let far = counts.far_sent.messages;
-        let _ = writeln!(
-            text,
-            "this rank sends {} messages ({far} far), {bytes} bytes, in {} rounds",
-            counts.sent.messages, counts.rounds
-        );
-        let _ = writeln!(text, "critical path: {most}{} messages one after the other", cost.steps);
+        let Core { collective, ranks, why, .. } = &*core;
+        let mut text = format!("{collective} on {ranks} ranks: {}, because of {why}\n", self.algorithm());
+        match &core.means {
+            Means::Schedule(scheduled) => text += &scheduled.cost(),
+            Means::Library(_) => text += "what the MPI library sends is its own affair\n",
+        }
         text
     }
 
     /// The compiled program of this rank, one instruction a line.
     pub fn program(&self) -> String {
-        self.core.borrow().apart.to_string()
+        let _inside = self.rank.enter();
+        match &self.core.borrow().means {
+            Means::Schedule(scheduled) => scheduled.program(Buffers::Apart).to_string(),
+            Means::Library(_) => String::new(),
+        }
     }
 }
 
 impl<T> Drop for Plan<T> {
     fn drop(&mut self) {
+        let _inside = self.rank.enter();
         // A plan that is still cached or enlisted elsewhere lives on.
         if self.core.try_borrow().is_ok_and(|core| core.under_way.is_some()) {
             if std::thread::panicking() {
                 self.rank.retire(&self.core);
-                self.core.borrow_mut().engine.abandon();
+                self.core.borrow_mut().abandon();
                 self.core.borrow_mut().under_way = None;
             } else {
                 let _ = finish(&self.core, &self.rank);
@@ -430,6 +438,8 @@ impl<T: Element> Pending<'_, T> {
         if self.done {
             return Ok(true);
         }
+        let rank = self.plan.rank.clone();
+        let _inside = rank.enter();
         self.plan.rank.progress();
         let progressed = self.plan.core.borrow_mut().progress();
         match progressed {
@@ -444,11 +454,13 @@ impl<T: Element> Pending<'_, T> {
     }
 
     fn complete(&mut self) -> Result<()> {
+        let rank = self.plan.rank.clone();
+        let _inside = rank.enter();
         self.done = true;
         finish(&self.plan.core, &self.plan.rank)?;
         let core = self.plan.core.borrow();
         let (_, own) = core.own.as_ref().expect("a run under way has buffers");
-        let output = core.lengths().1.min(self.output.len());
+        let output = core.output.min(self.output.len());
         // SAFETY: the plan's own output holds that many elements, written by the run or zero.
         unsafe { std::ptr::copy_nonoverlapping(own.as_ptr().cast(), self.output.as_mut_ptr(), output) };
         Ok(())

@@ -1,0 +1,267 @@
+//! The MPI library's own collectives, to compare with and to call where they are faster: the algorithm `mpi`.
+
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use allhands_mpi::{Constants, Handle, Mpi};
+use allhands_schedule::{Collective, Problem, Space};
+
+use crate::error::{Error, Result};
+use crate::far::Communicator;
+use crate::kernels::{Operation, Type};
+use crate::layout::{Amount, Layout};
+use crate::program::Buffers;
+
+/// The name it goes by.
+pub(crate) const NAME: &str = "mpi";
+
+/// A collective that MPI performs.
+pub(crate) struct Native {
+    mpi: &'static Mpi,
+    communicator: Rc<Communicator>,
+    collective: Collective,
+    count: usize,
+    /// What each rank gives and gets, with offsets, where that differs.
+    send: Parts,
+    receive: Parts,
+    datatype: Handle,
+    op: Handle,
+    root: usize,
+    me: usize,
+    /// Elements of the caller's buffers, and bytes of one.
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    element: usize,
+    request: Option<Handle>,
+    /// The input, where MPI cannot take it in place.
+    aside: Vec<u128>,
+}
+
+#[derive(Default)]
+struct Parts {
+    counts: Vec<i32>,
+    offsets: Vec<i32>,
+}
+
+impl Parts {
+    fn of(sizes: impl Iterator<Item = usize>) -> Result<Parts> {
+        let mut parts = Parts::default();
+        let mut offset = 0usize;
+        for size in sizes {
+            let narrow = |number: usize| {
+                i32::try_from(number).map_err(|_| {
+                    let text = "MPI's own vector collectives count to 2^31; use another algorithm";
+                    Error::Operation(text.into())
+                })
+            };
+            parts.counts.push(narrow(size)?);
+            parts.offsets.push(narrow(offset)?);
+            offset += size;
+        }
+        Ok(parts)
+    }
+}
+
+impl Native {
+    pub(crate) fn new(
+        communicator: Option<Rc<Communicator>>,
+        problem: &Problem,
+        me: usize,
+        amount: &Amount,
+        element: Type,
+        operation: Option<Operation>,
+    ) -> Result<Native> {
+        let needs = |what: &str| Error::Operation(format!("the MPI library's own collective needs {what}"));
+        let communicator =
+            communicator.ok_or_else(|| needs("MPI ranks; run under mpirun, or name another algorithm"))?;
+        let mpi = communicator.mpi();
+        let constants = mpi.constants();
+        let collective = problem.collective;
+        let datatype = datatype(constants, element).ok_or_else(|| {
+            needs(&format!("an element type that MPI has, which {} is not; name another algorithm", element.name()))
+        })?;
+        let op = match operation {
+            Some(operation) => op(constants, operation),
+            None if collective.reduces() => return Err(needs("a predefined operation; name another algorithm")),
+            None => 0,
+        };
+        let p = problem.ranks();
+        let blocks = match collective.family() {
+            Collective::Allgather | Collective::ReduceScatter => p,
+            Collective::Alltoall => p * p,
+            _ => 1,
+        };
+        let layout = Layout::new(problem, me, blocks, element.size(), amount);
+        let (mut send, mut receive) = (Parts::default(), Parts::default());
+        match collective {
+            Collective::Allgatherv | Collective::ReduceScatter => {
+                receive = Parts::of((0..p).map(|rank| layout.elements(rank)))?;
+            }
+            Collective::Alltoallv => {
+                send = Parts::of((0..p).map(|rank| layout.elements(me * p + rank)))?;
+                receive = Parts::of((0..p).map(|rank| layout.elements(rank * p + me)))?;
+            }
+            _ => {}
+        }
+        let count = match amount {
+            Amount::Each(count) => *count,
+            Amount::Listed(_) => layout.extent(Space::Input),
+        };
+        Ok(Native {
+            mpi,
+            collective,
+            count,
+            send,
+            receive,
+            datatype,
+            op,
+            root: problem.root,
+            me,
+            input: layout.extent(Space::Input),
+            output: layout.extent(Space::Output),
+            element: element.size(),
+            request: None,
+            aside: Vec::new(),
+            communicator,
+        })
+    }
+
+    /// Where MPI finds the input: in place, at its own address, or moved aside.
+    ///
+    /// # Safety
+    /// As for [`run`](Native::run).
+    unsafe fn source(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> *const c_void {
+        if buffers == Buffers::Apart {
+            return input.cast();
+        }
+        match self.collective {
+            // In place, MPI asks for counts that are the same both ways.
+            Collective::Alltoallv => {
+                let bytes = self.input * self.element;
+                self.aside.resize(bytes.div_ceil(16), 0);
+                // SAFETY: the buffer holds the input at its beginning.
+                unsafe { std::ptr::copy_nonoverlapping(output, self.aside.as_mut_ptr().cast(), bytes) };
+                self.aside.as_ptr().cast()
+            }
+            Collective::Reduce if self.me != self.root => output.cast_const().cast(),
+            _ => self.mpi.in_place().cast_const(),
+        }
+    }
+
+    /// Performs the collective.
+    ///
+    /// # Safety
+    /// `input` is readable and `output` writable for as many elements as this says; in place, `output` for the longer of both.
+    pub(crate) unsafe fn run(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let from = unsafe { self.source(buffers, input, output) };
+        let (mpi, comm, to) = (self.mpi, self.communicator.handle(), output.cast::<c_void>());
+        let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
+        let Parts { counts, offsets } = &self.receive;
+        // SAFETY: buffers of these counts; `in_place` stands for the output where MPI allows it.
+        unsafe {
+            match self.collective {
+                Collective::Allgather => mpi.allgather(from, to, count, datatype, comm),
+                Collective::Allgatherv => mpi.allgatherv(from, self.input, to, counts, offsets, datatype, comm),
+                Collective::Alltoall => mpi.alltoall(from, to, count, datatype, comm),
+                Collective::Alltoallv => {
+                    let Parts { counts: sent, offsets: places } = &self.send;
+                    mpi.alltoallv(from, sent, places, to, counts, offsets, datatype, comm)
+                }
+                Collective::Allreduce => mpi.allreduce(from, to, count, datatype, op, comm),
+                Collective::ReduceScatter => mpi.reduce_scatter(from, to, counts, datatype, op, comm),
+                Collective::ReduceScatterBlock => mpi.reduce_scatter_block(from, to, count, datatype, op, comm),
+                Collective::Bcast => {
+                    if self.me == self.root && buffers == Buffers::Apart {
+                        std::ptr::copy_nonoverlapping(input, output, count * self.element);
+                    }
+                    mpi.bcast(to, count, datatype, root, comm)
+                }
+                Collective::Reduce => mpi.reduce(from, to, count, datatype, op, root, comm),
+                Collective::Barrier => mpi.barrier(comm),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Begins the collective, where MPI's non-blocking form is bound.
+    ///
+    /// # Safety
+    /// As for [`run`](Native::run), until [`test`](Native::test) is true.
+    pub(crate) unsafe fn start(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let from = unsafe { self.source(buffers, input, output) };
+        let (mpi, comm, to) = (self.mpi, self.communicator.handle(), output.cast::<c_void>());
+        // SAFETY: buffers of these counts, until the request is complete.
+        self.request = Some(unsafe {
+            match self.collective {
+                Collective::Allreduce => mpi.iallreduce(from, to, self.count, self.datatype, self.op, comm)?,
+                Collective::Allgather => mpi.iallgather(from, to, self.count, self.datatype, comm)?,
+                other => {
+                    let text = format!("the MPI library's own {other} is offered blocking only; use run");
+                    return Err(Error::Operation(text));
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether what was begun is complete.
+    pub(crate) fn test(&mut self) -> Result<bool> {
+        if let Some(request) = &mut self.request
+            && !self.mpi.test_done(request)?
+        {
+            return Ok(false);
+        }
+        self.request = None;
+        Ok(true)
+    }
+
+    /// Whether MPI still uses the buffers.
+    pub(crate) fn active(&self) -> bool {
+        self.request.is_some()
+    }
+}
+
+fn datatype(constants: &Constants, element: Type) -> Option<Handle> {
+    let types = &constants.types;
+    Some(match element {
+        Type::I8 => types.int8_t,
+        Type::I16 => types.int16_t,
+        Type::I32 => types.int32_t,
+        Type::I64 => types.int64_t,
+        Type::U8 => types.uint8_t,
+        Type::U16 => types.uint16_t,
+        Type::U32 => types.uint32_t,
+        Type::U64 => types.uint64_t,
+        Type::F32 => types.float,
+        Type::F64 => types.double,
+        Type::C32 => types.c_float_complex,
+        Type::C64 => types.c_double_complex,
+        Type::Bool => types.c_bool,
+        Type::FloatInt => types.float_int,
+        Type::DoubleInt => types.double_int,
+        Type::LongInt => types.long_int,
+        Type::TwoInt => types.two_int,
+        Type::ShortInt => types.short_int,
+        Type::F16 | Type::BF16 => return None,
+    })
+}
+
+fn op(constants: &Constants, operation: Operation) -> Handle {
+    let ops = &constants.ops;
+    match operation {
+        Operation::Sum => ops.sum,
+        Operation::Product => ops.prod,
+        Operation::Min => ops.min,
+        Operation::Max => ops.max,
+        Operation::LogicalAnd => ops.land,
+        Operation::LogicalOr => ops.lor,
+        Operation::LogicalXor => ops.lxor,
+        Operation::BitAnd => ops.band,
+        Operation::BitOr => ops.bor,
+        Operation::BitXor => ops.bxor,
+        Operation::MinLoc => ops.minloc,
+        Operation::MaxLoc => ops.maxloc,
+    }
+}
