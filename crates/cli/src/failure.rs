@@ -60,6 +60,8 @@ pub(crate) fn exit(result: Result<()>) -> ExitCode {
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         // With standard error gone too there is nobody left to tell.
         let _ = io::Write::write_fmt(&mut anstream::stderr(), format_args!("{red}error:{red:#} {failure}\n"));
+    } else {
+        job::let_others_speak();
     }
     match failure {
         Failure::Wrong(_) | Failure::Rank { .. } | Failure::Elsewhere | Failure::Output(_) => ExitCode::from(1),

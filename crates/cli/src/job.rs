@@ -1,5 +1,7 @@
 //! The MPI job that the command is a part of, if a launcher has started it.
 
+use std::time::Duration;
+
 use allhands::Comm;
 use allhands_mpi::{Launcher, Mpi};
 
@@ -14,6 +16,11 @@ pub(crate) fn launched() -> Option<Launcher> {
 /// speaks for itself.
 pub(crate) fn first() -> bool {
     launched().is_none_or(|launcher| launcher.rank.unwrap_or(0) == 0)
+}
+
+/// Before a silent failure. Launchers end a job when the first of its processes fails: that should be one that has said why.
+pub(crate) fn let_others_speak() {
+    std::thread::sleep(Duration::from_secs(1));
 }
 
 /// Runs `body` on this rank of the job. What `body` refuses is refused alike by all ranks; an error of the library is this rank's.

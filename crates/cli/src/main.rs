@@ -17,6 +17,10 @@ fn main() -> ExitCode {
         Ok(command) => failure::exit(command.run()),
         Err(refused) if job::first() => refused.exit(),
         // The job's first rank says it for all.
-        Err(refused) => ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(2)),
+        Err(refused) if refused.use_stderr() => {
+            job::let_others_speak();
+            ExitCode::from(2)
+        }
+        Err(_help) => ExitCode::SUCCESS,
     }
 }

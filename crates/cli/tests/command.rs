@@ -310,6 +310,9 @@ fn bench_compares_algorithms_on_thread_ranks() {
     let sizes: Vec<u64> = lines.iter().filter_map(|line| line["bytes"].as_u64()).collect();
     assert_eq!(sizes, [8, 8, 8, 8, 64, 64, 64, 64, 100, 100, 100, 100]);
     assert!(lines.iter().all(|line| line["iterations"] == 4 && line["ranks"] == 4));
+    assert!(lines.iter().all(|line| line["transport"] == "threads" && line["runs"].as_u64() >= Some(1)));
+    // Runs fill a batch, equally many for all algorithms of a size.
+    assert!(lines.chunks(4).all(|size| size.iter().all(|line| line["runs"] == size[0]["runs"])));
     assert_eq!(lines[3]["algorithm"], "bruck:ports=1,2");
     assert!(lines[2]["algorithm"].as_str().expect("a name").starts_with("auto ("));
     assert!(lines.iter().any(|line| line["ratio_to_best"] == 1.0));
@@ -326,6 +329,7 @@ fn bench_compares_algorithms_on_thread_ranks() {
     refused(&run("bench allgather --bytes 8..4"), &["not a range", "8..1M"]);
     refused(&run("bench allgather --topology 1000"), &["1000 ranks", "256"]);
     refused(&run("bench allgather --algorithm ,"), &["empty"]);
+    refused(&run("bench allgather --algorithm auto,mpi"), &["needs MPI ranks", "mpirun"]);
 }
 
 #[test]
