@@ -1,12 +1,11 @@
 //! `cargo xtask conformance`: the conformance suite as jobs of every MPI library.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::launch::launch;
 use crate::libraries::{self, Library};
-use crate::{Result, mpi};
+use crate::{Result, build, mpi};
 
 /// Numbers of ranks, and nodes for each that the ranks are told they sit on.
 const RANKS: [(usize, &str); 6] = [(1, "1"), (2, "2x1"), (3, "1,2"), (4, "2x2"), (7, "3,4"), (8, "4x2")];
@@ -53,16 +52,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 
 /// Builds the program once for all launches; where cargo put it.
 pub(crate) fn build() -> Result<PathBuf> {
-    let arguments = ["build", "--package", "allhands", "--example", "conformance", "--message-format"];
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(arguments).arg("json-render-diagnostics").stderr(Stdio::inherit());
-    let built = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
-    let said = String::from_utf8_lossy(&built.stdout).into_owned();
-    let place = said.lines().filter(|line| line.contains(r#""kind":["example"]"#)).find_map(|line| {
-        let (_, rest) = line.split_once(r#""executable":""#)?;
-        Some(PathBuf::from(rest.split_once('"')?.0))
-    });
-    place.filter(|_| built.status.success()).ok_or_else(|| format!("failed: cargo {}", arguments.join(" ")))
+    build::program(&["--package", "allhands", "--example", "conformance"])
 }
 
 /// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first

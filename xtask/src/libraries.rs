@@ -132,4 +132,14 @@ impl Library {
         command.env("ALLHANDS_MPI", &self.file);
         command
     }
+
+    /// The same with nothing but what the launcher needs: as users run jobs that have a core for every rank.
+    pub(crate) fn plain_command(&self, ranks: usize, program: &Path) -> Command {
+        let needed = |name: &str| name == "I_MPI_ROOT" || AS_ROOT.iter().any(|(variable, _)| *variable == name);
+        let mut command = Command::new(&self.launcher);
+        command.arg("-n").arg(ranks.to_string()).arg(program);
+        command.envs(self.variables.iter().filter(|(name, _)| needed(name)).map(|(name, value)| (name, value)));
+        command.env("ALLHANDS_MPI", &self.file);
+        command
+    }
 }

@@ -1,6 +1,8 @@
 //! What developers run: `cargo xtask test` checks everything that CI checks.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod build;
 mod conformance;
 mod failures;
 mod launch;
@@ -14,12 +16,14 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
+       cargo xtask bench mpi [--output FILE] [--quick]
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
                 the command itself, and all of the following
   mpi           installs the MPI libraries of the tests in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
-  failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind";
+  failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
+  bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
 type Result<T> = std::result::Result<T, String>;
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         ["mpi"] => Some(mpi::install()),
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
+        ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };
     match outcome {

@@ -1,0 +1,19 @@
+//! Programs that are built once and then launched.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::Result;
+
+/// `cargo build` with these arguments, which name one program; where cargo put it.
+pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.arg("build").args(arguments).args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let built = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    let said = String::from_utf8_lossy(&built.stdout).into_owned();
+    let place = said.lines().rev().find_map(|line| {
+        let (_, rest) = line.split_once(r#""executable":""#)?;
+        Some(PathBuf::from(rest.split_once('"')?.0))
+    });
+    place.filter(|_| built.status.success()).ok_or_else(|| format!("failed: cargo build {}", arguments.join(" ")))
+}
