@@ -56,7 +56,11 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 
 /// Builds the program once for all launches; where cargo put it.
 pub(crate) fn build() -> Result<PathBuf> {
-    let arguments = ["build", "--package", "allhands", "--example", "conformance", "--message-format"];
+    example("conformance")
+}
+
+fn example(name: &str) -> Result<PathBuf> {
+    let arguments = ["build", "--package", "allhands", "--example", name, "--message-format"];
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(arguments).arg("json-render-diagnostics").stderr(Stdio::inherit());
     let built = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
@@ -72,6 +76,7 @@ pub(crate) fn build() -> Result<PathBuf> {
 /// that fails.
 pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<()> {
     let begun = Instant::now();
+    let borrowed = example("borrowed")?;
     for (index, library) in libraries.iter().enumerate() {
         match wish.ranks {
             Some(ranks) => one(program, library, ranks, None, index, wish.cases)?,
@@ -83,6 +88,7 @@ pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<
                 for setting in SETTINGS {
                     one(program, library, 4, Some(setting), index, wish.cases)?;
                 }
+                lend(&borrowed, library)?;
             }
         }
     }
@@ -117,5 +123,18 @@ fn one(
         return Err(ended.fault(&format!("{title} failed on {ranks} ranks{set}")));
     }
     eprintln!("xtask: {title}, {ranks} ranks{set}: {:.1} s", ended.time.as_secs_f64());
+    Ok(())
+}
+
+/// A program with communicators of its own hands them over.
+fn lend(program: &Path, library: &Library) -> Result<()> {
+    let ended = launch(library.command(5, program), MOST)?;
+    let title = library.title;
+    let right =
+        ended.status.is_some_and(|status| status.success()) && ended.out.contains("borrowed: 5 ranks, all right");
+    if !right || !ended.left.is_empty() {
+        return Err(ended.fault(&format!("{title} failed with a program's own communicators")));
+    }
+    eprintln!("xtask: {title}, a program's own communicators: {:.1} s", ended.time.as_secs_f64());
     Ok(())
 }
