@@ -10,6 +10,9 @@ use crate::{Result, build, mpi};
 /// Numbers of ranks, and nodes for each that the ranks are told they sit on.
 const RANKS: [(usize, &str); 6] = [(1, "1"), (2, "2x1"), (3, "1,2"), (4, "2x2"), (7, "3,4"), (8, "4x2")];
 
+/// Other ways for the same messages to go, each tried once.
+const SETTINGS: [(&str, &str); 2] = [("ALLHANDS_SINGLE_COPY", "off"), ("ALLHANDS_PROGRESS", "thread")];
+
 /// More than any launch needs on two busy cores.
 const MOST: Duration = Duration::from_secs(120);
 
@@ -52,21 +55,30 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 
 /// Builds the program once for all launches; where cargo put it.
 pub(crate) fn build() -> Result<PathBuf> {
-    build::program(&["--package", "allhands", "--example", "conformance"])
+    example("conformance")
+}
+
+fn example(name: &str) -> Result<PathBuf> {
+    build::program(&["--package", "allhands", "--example", name])
 }
 
 /// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first
 /// that fails.
 pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<()> {
     let begun = Instant::now();
+    let borrowed = example("borrowed")?;
     for (index, library) in libraries.iter().enumerate() {
         match wish.ranks {
             Some(ranks) => one(program, library, ranks, None, index, wish.cases)?,
             None => {
                 for (ranks, nodes) in RANKS {
                     one(program, library, ranks, None, index, wish.cases)?;
-                    one(program, library, ranks, Some(nodes), index, wish.cases)?;
+                    one(program, library, ranks, Some(("ALLHANDS_TOPOLOGY", nodes)), index, wish.cases)?;
                 }
+                for setting in SETTINGS {
+                    one(program, library, 4, Some(setting), index, wish.cases)?;
+                }
+                lend(&borrowed, library)?;
             }
         }
     }
@@ -74,24 +86,45 @@ pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<
     Ok(())
 }
 
-fn one(program: &Path, library: &Library, ranks: usize, nodes: Option<&str>, index: usize, cases: usize) -> Result<()> {
+fn one(
+    program: &Path,
+    library: &Library,
+    ranks: usize,
+    setting: Option<(&str, &str)>,
+    index: usize,
+    cases: usize,
+) -> Result<()> {
     // Every launch draws cases of its own, the same ones every time.
-    let seed = 1000 * index + 10 * ranks + usize::from(nodes.is_some());
+    let seed = 1000 * index + 10 * ranks + setting.map_or(0, |(name, _)| name.len());
     let mut command = library.command(ranks, program);
     command.args(["--cases", &cases.to_string(), "--seed", &seed.to_string()]);
-    match nodes {
-        Some(nodes) => command.env("ALLHANDS_TOPOLOGY", nodes),
-        None => command.env_remove("ALLHANDS_TOPOLOGY"),
-    };
+    for name in ["ALLHANDS_TOPOLOGY", "ALLHANDS_SINGLE_COPY", "ALLHANDS_PROGRESS"] {
+        command.env_remove(name);
+    }
+    command.envs(setting);
     let ended = launch(command, MOST)?;
-    let (title, seated) = (library.title, nodes.map_or(String::new(), |nodes| format!(" as {nodes}")));
+    let set = setting.map_or(String::new(), |(name, value)| format!(" with {name}={value}"));
+    let title = library.title;
     let right = ended.status.is_some_and(|status| status.success())
         && ended.out.contains(&format!("conformance: {ranks} ranks"))
         && ended.out.contains("all right")
         && ended.left.is_empty();
     if !right {
-        return Err(ended.fault(&format!("{title} failed on {ranks} ranks{seated}")));
+        return Err(ended.fault(&format!("{title} failed on {ranks} ranks{set}")));
     }
-    eprintln!("xtask: {title}, {ranks} ranks{seated}: {:.1} s", ended.time.as_secs_f64());
+    eprintln!("xtask: {title}, {ranks} ranks{set}: {:.1} s", ended.time.as_secs_f64());
+    Ok(())
+}
+
+/// A program with communicators of its own hands them over.
+fn lend(program: &Path, library: &Library) -> Result<()> {
+    let ended = launch(library.command(5, program), MOST)?;
+    let title = library.title;
+    let right =
+        ended.status.is_some_and(|status| status.success()) && ended.out.contains("borrowed: 5 ranks, all right");
+    if !right || !ended.left.is_empty() {
+        return Err(ended.fault(&format!("{title} failed with a program's own communicators")));
+    }
+    eprintln!("xtask: {title}, a program's own communicators: {:.1} s", ended.time.as_secs_f64());
     Ok(())
 }

@@ -68,6 +68,9 @@ fn run(comm: &Comm, arguments: &Arguments) -> Result<()> {
         }
     }
     let report = suite::job::job(comm, arguments.seed, arguments.cases)?;
+    if arguments.threads.is_none() {
+        suite::library::library(comm, arguments.seed)?;
+    }
     comm.barrier()?;
     if comm.rank() == 0 {
         let (cases, algorithms) = (report.cases, report.algorithms);

@@ -81,7 +81,7 @@ struct Common {
 
 /// Between processes, messages from this size on are read from the sender's memory: below, a system call costs more than a
 /// second copy. Measured with `cargo xtask bench mpi`; see ARCHITECTURE.md.
-const REFER_BETWEEN_PROCESSES: usize = 32 * 1024;
+const REFER_BETWEEN_PROCESSES: usize = 12 * 1024;
 /// And only if their pieces are this long on average.
 const LONG_PIECES: usize = 4 * 1024;
 

@@ -3,7 +3,7 @@
 //! Compiling binds a schedule to counts and an element size. Spans that touch become one run of bytes; scratch positions
 //! get addresses; blocks of no bytes vanish, and messages of nothing but such blocks on both sides. A message that lands
 //! only to be combined with another operand is combined as it lands. A copy of the input to where it already is, in
-//! place, is nothing.
+//! place, is nothing; another is made while messages travel, and messages that would be sent from it are sent from the input.
 //!
 //! Of a round the program does, in this order: say what it will receive; send everything; take what arrives, overwriting or combining; where a
 //! message is to be combined with memory that the round also sends, take it into scratch first; settle the sends that
@@ -169,6 +169,10 @@ struct Compiler<'a> {
     scratch: BTreeMap<usize, usize>,
     /// Bytes of the output that no longer hold the caller's input.
     overwritten: Vec<Range<usize>>,
+    /// Copies of the input, apart from it, that still hold what they were made from: from where, and where.
+    copies: Vec<(Segment, Segment)>,
+    /// Those of them that are yet to be made.
+    late: Vec<(Segment, Segment)>,
     program: Program,
 }
 
@@ -212,6 +216,8 @@ impl<'a> Compiler<'a> {
             kept_input,
             scratch,
             overwritten: Vec::new(),
+            copies: Vec::new(),
+            late: Vec::new(),
             program,
         };
         if let Some(kept) = kept_input {
@@ -226,7 +232,9 @@ impl<'a> Compiler<'a> {
     }
 
     fn run(&mut self, schedule: &Schedule) -> Result<(), Overwritten> {
-        schedule.rounds.iter().try_for_each(|round| self.round(round))
+        schedule.rounds.iter().try_for_each(|round| self.round(round))?;
+        self.make_late_copies();
+        Ok(())
     }
 
     fn round(&mut self, round: &Round) -> Result<(), Overwritten> {
@@ -235,12 +243,24 @@ impl<'a> Compiler<'a> {
         let (begin, taken) = (self.program.code.len(), self.program.takes.len());
         for send in &round.sends {
             let parts = self.read(&send.spans)?;
+            let parts = match self.originals(&parts) {
+                Some(originals) => originals,
+                None => {
+                    self.make_late_copies();
+                    parts
+                }
+            };
             if let Some(message) = self.message(send.to, &send.spans, parts, true) {
                 sent.extend(&self.program.sends[message].parts);
                 self.program.code.push(Instruction::Send(message));
                 to_settle.push(message);
             }
         }
+        // While the messages travel.
+        if !round.sends.is_empty() || !round.recvs.is_empty() {
+            self.make_late_copies();
+        }
+        let copied = self.program.code.len();
         let mut locals = round.locals.iter().peekable();
         let mut aside = Vec::new();
         for combining in [false, true] {
@@ -249,8 +269,14 @@ impl<'a> Compiler<'a> {
                 self.take(recv, others, &sent, &mut aside)?;
             }
         }
+        // As early as can be: a message must not land where a copy is still to be made.
+        let lands = |to: &Segment| {
+            self.program.takes[taken..].iter().flat_map(|take| &take.parts).any(|part| part.overlaps(to))
+        };
+        let hit = |instruction: &Instruction| matches!(instruction, Instruction::Copy { to, .. } if lands(to));
+        let first = if self.program.code[begin..copied].iter().any(hit) { copied } else { begin };
         let posts = (taken..self.program.takes.len()).map(Instruction::Post);
-        self.program.code.splice(begin..begin, posts);
+        self.program.code.splice(first..first, posts);
         self.program.code.extend(to_settle.into_iter().map(Instruction::Settle));
         for (from, into, side) in aside {
             self.program.code.push(Instruction::Combine { from, into, side });
@@ -341,6 +367,7 @@ impl<'a> Compiler<'a> {
     fn local(&mut self, local: &Local) -> Result<(), Overwritten> {
         let (from, into, side) = match *local {
             Local::Meet { level } => {
+                self.make_late_copies();
                 self.program.code.extend([Instruction::Arrive { level }, Instruction::Await { level }]);
                 return Ok(());
             }
@@ -350,6 +377,14 @@ impl<'a> Compiler<'a> {
         let from = self.read(&[from])?;
         let into = self.segments(&[into]);
         for (from, into) in paired(from, into) {
+            if side.is_none() && from.memory == Memory::Input && matches!(into.memory, Memory::Output | Memory::Scratch)
+            {
+                self.overwrite(into);
+                self.copies.push((from, into));
+                self.late.push((from, into));
+                continue;
+            }
+            self.make_late_copies();
             match side {
                 None if from == into => {}
                 None => self.program.code.push(Instruction::Copy { from, to: into }),
@@ -360,6 +395,23 @@ impl<'a> Compiler<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Where the input is of which these parts are copies, if all of them are: a message sent from there need not wait for
+    /// the copy, and finds its bytes where nobody has just written.
+    fn originals(&self, parts: &[Segment]) -> Option<Vec<Segment>> {
+        let original = |part: &Segment| {
+            let holds =
+                |(_, to): &&(Segment, Segment)| to.memory == part.memory && to.at <= part.at && part.end() <= to.end();
+            let (from, to) = self.copies.iter().find(holds)?;
+            Some(Segment { at: from.at + part.at - to.at, len: part.len, ..*from })
+        };
+        parts.iter().map(original).collect()
+    }
+
+    fn make_late_copies(&mut self) {
+        let copies = self.late.drain(..).map(|(from, to)| Instruction::Copy { from, to });
+        self.program.code.extend(copies);
     }
 
     /// Notes a message, unless it carries blocks and all of them are of no bytes.
@@ -388,6 +440,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn overwrite(&mut self, segment: Segment) {
+        self.copies.retain(|(_, to)| !to.overlaps(&segment));
         if self.buffers == Buffers::InPlace && segment.memory == Memory::Output {
             match self.overwritten.last_mut() {
                 Some(last) if last.end == segment.at => last.end = segment.end(),

@@ -116,6 +116,7 @@ impl World {
         let nap = if far { NAP_FOR_MPI.min(self.patience.nap) } else { self.patience.nap };
         let mut began: Option<Instant> = None;
         let mut looked = Duration::ZERO;
+        let mut suspect = None;
         let meanwhile = || {
             if let Some(job) = &self.job {
                 job.progress();
@@ -140,7 +141,10 @@ impl World {
                 let seat = self.places[rank].map(|place| self.node.seat(place));
                 seat.is_some_and(|seat| seat.left() || pulse && seat.dead())
             };
-            if let Some(rank) = awaited(&gone) {
+            // What a rank sent before it went may have been taken only in part: it is missed if it is still awaited after
+            // everything that had come was taken.
+            let before = std::mem::replace(&mut suspect, awaited(&gone));
+            if let Some(rank) = suspect.filter(|rank| before == Some(*rank)) {
                 return Some(Error::Left { rank, waiting: self.me, operation: operation.into() });
             }
             (after >= self.timeout).then(|| self.stuck(operation, after))

@@ -258,3 +258,17 @@ fn calls_of_hundreds_of_shapes_make_their_plans_anew() {
     });
     outcome.unwrap();
 }
+
+/// A rank that ends may have left messages behind that others take one by one, waiting for somebody else in between.
+#[test]
+fn ranks_that_end_at_once_after_the_last_run_are_not_missed() {
+    let ports = Options::new().algorithm("bruck:ports=3,1,2,8");
+    for _ in 0..60 {
+        let outcome = allhands::threads(Topology::regular(5, 3).unwrap(), |comm| {
+            let mut plan = comm.allgather_plan_with::<u64>(1400, &ports)?;
+            let mut all = vec![0; 15 * 1400];
+            plan.run(&vec![comm.rank() as u64; 1400], &mut all)
+        });
+        outcome.unwrap();
+    }
+}

@@ -128,6 +128,11 @@ impl Case {
         Some(Case { topology, collective, algorithm: choice.to_string(), root, counts, kind })
     }
 
+    /// The same by another algorithm.
+    pub(crate) fn by(self, algorithm: &str) -> Case {
+        Case { algorithm: algorithm.into(), ..self }
+    }
+
     /// A plan for the case with everything that is needed to run it and to check what it gives.
     pub(crate) fn player(&self, comm: &Comm) -> Result<Box<dyn Play>> {
         match self.kind {
