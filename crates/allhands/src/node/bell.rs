@@ -33,9 +33,10 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Where ranks outnumber the cores, spinning only keeps the others from running.
+    /// Where ranks outnumber the cores, spinning only keeps the others from running. Where they do not, somebody else may
+    /// still sit on the core of the rank that is waited for: after some 20 us of spinning, yields let it go on.
     pub(crate) fn new(ranks: usize, cores: usize, nap: Duration) -> Patience {
-        let (spins, yields) = if ranks <= cores { (3_000, 50) } else { (30, 30) };
+        let (spins, yields) = if ranks <= cores { (400, 1_000) } else { (30, 30) };
         Patience { spins, yields, nap }
     }
 }

@@ -3,8 +3,8 @@
 //! **Slots.** Letter number n goes into slot `n mod SLOTS`. The sender may write a slot when the receiver has consumed what
 //! was in it SLOTS letters ago; it writes the key of the plan, the length and the payload, then stores `seq = n`. The
 //! receiver waits for `seq == n`, reads, and every SLOTS/2 letters stores `consumed = n`. Slot and payload have one writer
-//! each, and up to 48 bytes travel in the cache line of their flag. Longer payloads lie in the slot's body; messages
-//! longer than a body are several letters.
+//! each, and up to 48 bytes travel in the cache line of their flag, 64 more in the line that is fetched with it. Longer
+//! payloads lie in the slot's body; messages longer than a body are several letters.
 //!
 //! Memory ordering: `seq` is stored with Release after the payload and loaded with Acquire before it is read, so the reader
 //! sees the payload. `consumed` is stored with Release after reading and loaded with Acquire before a slot is written again,
@@ -39,8 +39,8 @@ pub(crate) const SLOTS: usize = 16;
 /// Few, so that reuse is reached within a model's bounds.
 #[cfg(loom)]
 pub(crate) const SLOTS: usize = 2;
-/// Payloads up to this many bytes travel in the line of their flag.
-pub(crate) const INLINE: usize = 48;
+/// Payloads up to this many bytes travel in the line of their flag, or in the one beside it.
+pub(crate) const INLINE: usize = 112;
 const REFERENCES: usize = 32;
 
 const IDLE: u32 = 0;
@@ -59,11 +59,11 @@ pub(crate) struct Channel {
 #[repr(C, align(128))]
 struct Line(AtomicU32);
 
-/// Lines are fetched in pairs: a slot has one to itself. In this order, flag and payload are in the same line.
+/// Lines are fetched in pairs: a slot has one. In this order, flag and short payloads are in the same line.
 #[repr(C, align(128))]
 struct Slot {
     seq: AtomicU32,
-    /// Length, key (two words), and twelve words of payload.
+    /// Length, key (two words), and the payload.
     line: UnsafeCell<[u32; 3 + INLINE / 4]>,
 }
 
@@ -98,6 +98,22 @@ pub(crate) const REFERENCE: u32 = 1 << 31;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
+/// So much of the next letter's body is asked for ahead.
+const SOON: usize = 2048;
+
+/// Asks for a line, which the receiver read last, to be ours by the time the next letter is written: the letter is then visible
+/// at once.
+#[inline]
+fn own_soon(line: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a hint, which changes nothing that can be seen; processors without it do nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = line;
+}
+
 impl Channel {
     #[inline]
     fn slot(&self, number: u32) -> &Slot {
@@ -118,7 +134,7 @@ impl Channel {
     /// Sends a letter whose payload `fill` writes. `bodies` are those of the slots, `body` bytes each.
     ///
     /// # Safety
-    /// The sender calls it when there is [`room`](Channel::room). The payload is at most `body` bytes, or 48.
+    /// The sender calls it when there is [`room`](Channel::room). The payload is at most `body` bytes.
     #[inline]
     pub(crate) unsafe fn send(
         &self,
@@ -145,6 +161,16 @@ impl Channel {
             }
         });
         slot.seq.store(number, Ordering::Release);
+        let next = number.wrapping_add(1);
+        let slot = std::ptr::from_ref(self.slot(next)).cast::<u8>();
+        own_soon(slot);
+        // The next letter is often as long.
+        if length > 48 && length <= INLINE as u32 {
+            own_soon(slot.wrapping_add(64));
+        } else if length & !REFERENCE > INLINE as u32 {
+            let body = bodies.wrapping_add(next as usize % SLOTS * body);
+            (0..(length as usize).min(SOON)).step_by(64).for_each(|at| own_soon(body.wrapping_add(at)));
+        }
     }
 
     /// The next letter, if it has arrived.
