@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mpirun -n 2 overheads                  everything
-//! mpirun -n 8 overheads hand creation    some of it: hand, packing, creation, cached, overlap
+//! mpirun -n 8 overheads hand creation    some of it: hand, packing, creation, cached, native, overlap
 //! mpirun -n 2 overheads --quick          fewer turns, to try
 //! ALLHANDS_PROGRESS=thread mpirun -n 2 overheads overlap
 //! ```
@@ -13,6 +13,7 @@
 mod cached;
 mod creation;
 mod hand;
+mod native;
 mod overlap;
 mod packing;
 mod turns;
@@ -41,11 +42,12 @@ impl Bench<'_> {
 
 type Part = fn(&Bench<'_>) -> Result<()>;
 
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 6] = [
     ("hand", hand::measure),
     ("packing", packing::measure),
     ("creation", creation::measure),
     ("cached", cached::measure),
+    ("native", native::measure),
     ("overlap", overlap::measure),
 ];
 
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
     let quick = words.iter().any(|word| word == "--quick");
     let asked: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();
     if asked.iter().any(|word| PARTS.iter().all(|(name, _)| name != word)) {
-        eprintln!("usage: overheads [hand] [packing] [creation] [cached] [overlap] [--quick]");
+        eprintln!("usage: overheads [hand] [packing] [creation] [cached] [native] [overlap] [--quick]");
         return ExitCode::from(2);
     }
     let outcome = allhands::mpi(|comm| {

@@ -96,13 +96,8 @@ impl Job<'_> {
                 times[index].push(bench.batch(&mut plans[index], &self.names[index], runs)?);
             }
         }
-        let mut wrong = [u8::from(bench.wrong.is_some())];
-        comm.allreduce_in_place(&mut wrong, Op::max())?;
-        if let Some(reason) = bench.wrong {
-            return Ok(Measured::Wrong(reason));
-        }
-        if wrong[0] > 0 {
-            return Ok(Measured::WrongElsewhere);
+        if let Some(wrong) = wrong_anywhere(comm, bench.wrong)? {
+            return Ok(wrong);
         }
         let mut lines = Vec::with_capacity(plans.len());
         for ((name, plan), mut times) in self.names.iter().zip(&plans).zip(times) {
@@ -139,6 +134,16 @@ impl Job<'_> {
         let options = if name == AUTO { Options::new() } else { Options::new().algorithm(name).identical(false) };
         plan(self.collective, comm, count, &options)
     }
+}
+
+/// What this rank has to tell if a result was wrong on any. Every rank gets to know, so that none waits for one that has stopped.
+fn wrong_anywhere(comm: &Comm, here: Option<String>) -> allhands::Result<Option<Measured>> {
+    let mut ranks = [u64::from(here.is_some())];
+    comm.allreduce_in_place(&mut ranks, Op::sum())?;
+    Ok(match here {
+        Some(reason) => Some(Measured::Wrong(reason)),
+        None => (ranks[0] > 0).then_some(Measured::WrongElsewhere),
+    })
 }
 
 /// One rank's buffers of one size.
@@ -183,5 +188,44 @@ impl Shuffle {
             order.swap(last, (self.0 >> 33) as usize % (last + 1));
         }
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allhands::Topology;
+
+    use super::*;
+
+    #[test]
+    fn a_wrong_result_on_one_rank_stops_all() {
+        let told = allhands::threads(Topology::flat(3).unwrap(), |comm| {
+            let mut plan = comm.allreduce_plan::<f64>(2, Op::sum())?;
+            let mut batches = Batches {
+                gate: comm.barrier_plan()?,
+                input: vec![1.0, 2.0],
+                output: vec![0.0; 2],
+                wanted: vec![3.0, if comm.rank() == 1 { 7.0 } else { 6.0 }],
+                wrong: None,
+            };
+            for _ in 0..2 {
+                batches.batch(&mut plan, "a plan", 3)?;
+            }
+            Ok(match wrong_anywhere(comm, batches.wrong)? {
+                Some(Measured::Wrong(reason)) => reason,
+                Some(Measured::WrongElsewhere) => "elsewhere".into(),
+                _ => "nothing".into(),
+            })
+        });
+        let here = "a plan gives a wrong result: element 1 of an output of 16 bytes";
+        assert_eq!(told.unwrap(), ["elsewhere", here, "elsewhere"]);
+    }
+
+    #[test]
+    fn orders_are_shuffled_alike_everywhere() {
+        let (mut one, mut other) = (Shuffle(1), Shuffle(1));
+        let orders: Vec<_> = (0..20).map(|_| one.next(4)).collect();
+        assert!(orders.iter().all(|order| *order == other.next(4)));
+        assert!(orders.iter().any(|order| *order != orders[0]));
     }
 }
