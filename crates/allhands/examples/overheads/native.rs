@@ -14,7 +14,8 @@ pub(crate) fn measure(bench: &Bench<'_>) -> Result<()> {
         let (x, mut y, mut z) = (vec![1.0; count], vec![0.0; count], vec![0.0; count]);
         let mut direct = || -> Result<()> {
             // SAFETY: both vectors have so many doubles.
-            Ok(unsafe { mpi.allreduce(x.as_ptr().cast(), z.as_mut_ptr().cast(), count, double, sum, comm)? })
+            unsafe { mpi.allreduce(x.as_ptr().cast(), z.as_mut_ptr().cast(), count, double, sum, comm)? };
+            Ok(())
         };
         let times = by_turns(bench, &mut [&mut || plan.run(&x, &mut y), &mut direct])?;
         let [plan_us, direct_us] = [0, 1].map(|way| Spread::of(times[way].iter().copied()));
