@@ -2,15 +2,22 @@
 
 use std::process::Command;
 
-/// Date, kernel, processor and cores, a line each.
+/// Date, commit, kernel, processor and cores, a line each.
 pub(super) fn description() -> String {
-    let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output();
-    let date = date.map_or_else(|_| "unknown".into(), |date| String::from_utf8_lossy(&date.stdout).trim().to_owned());
+    let date = said("date", &["-u", "+%Y-%m-%d %H:%M UTC"]);
+    let commit = said("git", &["describe", "--always", "--dirty"]);
     let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let model = model.map_or("unknown", |(_, name)| name.trim());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("date: {date}\nkernel: {}\nprocessor: {model}, {cores} cores\n", first_line("/proc/sys/kernel/osrelease"))
+    let kernel = first_line("/proc/sys/kernel/osrelease");
+    format!("date: {date}\ncommit: {commit}\nkernel: {kernel}\nprocessor: {model}, {cores} cores\n")
+}
+
+/// What a program prints.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
+    output.map_or_else(|| "unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The load average of the last minute, five and fifteen minutes.
