@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
-use crate::choose::choose;
+use crate::choose::{Decision, Evidence};
 use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
@@ -20,6 +20,7 @@ use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
 use crate::scheduled::Scheduled;
+use crate::tuning::Tuning;
 use crate::world::World;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
@@ -32,6 +33,7 @@ pub struct Comm {
     topology: Topology,
     /// What reaches the members that no memory reaches.
     far: Option<RefCell<Rc<Communicator>>>,
+    evidence: RefCell<Rc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
 }
@@ -93,9 +95,14 @@ impl Ask<'_> {
 
 impl Comm {
     /// All ranks of a world.
-    pub(crate) fn of_world(world: World, topology: Topology, far: Option<Rc<Communicator>>) -> Comm {
+    pub(crate) fn of_world(
+        world: World,
+        topology: Topology,
+        far: Option<Rc<Communicator>>,
+        evidence: Rc<Evidence>,
+    ) -> Comm {
         let (me, members) = (world.me(), (0..topology.ranks()).collect());
-        Comm::new(RankState::new(world), 1, members, me, topology, far)
+        Comm::new(RankState::new(world), 1, members, me, topology, far, evidence)
     }
 
     fn new(
@@ -105,9 +112,10 @@ impl Comm {
         me: usize,
         topology: Topology,
         far: Option<Rc<Communicator>>,
+        evidence: Rc<Evidence>,
     ) -> Comm {
-        let far = far.map(RefCell::new);
-        Comm { rank, id, members, me, topology, far, plans_made: Cell::new(0), cache: RefCell::default() }
+        let (far, evidence) = (far.map(RefCell::new), RefCell::new(evidence));
+        Comm { rank, id, members, me, topology, far, evidence, plans_made: Cell::new(0), cache: RefCell::default() }
     }
 
     /// A thread moves this rank's runs on while it computes.
@@ -128,6 +136,21 @@ impl Comm {
     /// How many ranks there are.
     pub fn size(&self) -> usize {
         self.members.len()
+    }
+
+    /// What carries their messages: `threads`, or what the MPI library calls itself.
+    pub fn transport(&self) -> String {
+        match &self.far {
+            None => "threads".into(),
+            Some(far) => crate::job::version(far.borrow().mpi()),
+        }
+    }
+
+    /// From now on what a tuning file has measured decides where a call names no algorithm, for this communicator and what is made
+    /// from it. Every rank must follow the same file. At the start that is the one that `ALLHANDS_TUNING` names.
+    pub fn follow(&self, tuning: Tuning) {
+        *self.evidence.borrow_mut() = Rc::new(Evidence::tuned(tuning));
+        self.cache.borrow_mut().clear();
     }
 
     /// Where they sit.
@@ -164,7 +187,8 @@ impl Comm {
         let topology = self.topology.of_members(&chosen)?;
         let members: Arc<[usize]> = chosen.iter().map(|&rank| self.members[rank]).collect();
         let far = self.far.as_ref().map(|far| far.borrow().split(place, me)).transpose()?;
-        Ok(Comm::new(self.rank.clone(), self.next_id(place as u64), members, me, topology, far))
+        let evidence = self.evidence.borrow().clone();
+        Ok(Comm::new(self.rank.clone(), self.next_id(place as u64), members, me, topology, far, evidence))
     }
 
     /// The same ranks, as if they sat as the topology says. Every rank must call it.
@@ -189,7 +213,8 @@ impl Comm {
             return Err(Error::Seats { topology: topology.to_string(), seats, ranks });
         }
         let far = self.far.as_ref().map(|far| far.borrow().duplicate()).transpose()?;
-        Ok(Comm::new(self.rank.clone(), self.next_id(0), self.members.clone(), self.me, topology, far))
+        let evidence = self.evidence.borrow().clone();
+        Ok(Comm::new(self.rank.clone(), self.next_id(0), self.members.clone(), self.me, topology, far, evidence))
     }
 
     /// Numbers a communicator alike on all its members: by the parent's number, how many plans it has made, and a place.
@@ -220,30 +245,33 @@ impl Comm {
         if let Amount::Listed(counts) = &ask.amount {
             problem = problem.with_counts(counts.clone())?;
         }
-        let core = match ask.options.algorithm.as_deref() {
-            Some(native::NAME) => self.native(&ask, &problem)?,
-            _ => self.scheduled(ask, problem)?,
+        let decision = match &ask.options.algorithm {
+            Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into() },
+            None => {
+                let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
+                self.evidence.borrow().choose(&problem, ask.bytes(), library)?
+            }
+        };
+        let core = match decision.algorithm.as_str() {
+            native::NAME => self.native(&ask, &problem, decision)?,
+            _ => self.scheduled(ask, problem, decision)?,
         };
         Ok(Rc::new(RefCell::new(core)))
     }
 
     /// A plan that the MPI library performs.
-    fn native(&self, ask: &Ask<'_>, problem: &Problem) -> Result<Core> {
+    fn native(&self, ask: &Ask<'_>, problem: &Problem, decision: Decision) -> Result<Core> {
         let far = self.far.as_ref().map(|far| far.borrow().clone());
         let native = Native::new(far, problem, self.me, &ask.amount, ask.element.0, ask.predefined)?;
         let signature = ask.signature(native::NAME);
         self.join(&signature)?;
-        let why = "the caller's wish".into();
-        Ok(Core::new(Means::Library(native), ask.collective.name(), self.size(), why, signature))
+        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), decision.why, signature))
     }
 
     /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: Ask<'_>, problem: Problem) -> Result<Core> {
+    fn scheduled(&self, ask: Ask<'_>, problem: Problem, decision: Decision) -> Result<Core> {
         let element = ask.element.1;
-        let (choice, why) = match &ask.options.algorithm {
-            Some(name) => (Choice::parse(ask.collective, name)?, "the caller's wish".into()),
-            None => choose(&problem, ask.bytes())?,
-        };
+        let choice = Choice::parse(ask.collective, &decision.algorithm)?;
         let prepared = choice.prepare(&problem)?;
         let schedule = prepared.rank(self.me);
         let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
@@ -261,7 +289,7 @@ impl Comm {
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
         let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
-        Ok(Core::new(Means::Schedule(scheduled), ask.collective.name(), self.size(), why, signature))
+        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), decision.why, signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages.

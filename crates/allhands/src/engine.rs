@@ -10,7 +10,7 @@ use allhands_schedule::{Combine, Topology};
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::far::{Inbound, Link, Outbound};
+use crate::far::{self, Link};
 use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
 use crate::node::memory::Mapping;
@@ -46,13 +46,13 @@ pub(crate) struct Engine {
 enum Outlet {
     Letters { to: usize, cursor: Cursor, done: bool },
     Reference { to: usize, pieces: Vec<Piece>, number: Option<u32> },
-    Far(Outbound),
+    Far(far::Message),
 }
 
 /// Where a message comes in.
 enum Inlet {
     Near { from: usize },
-    Far(Inbound),
+    Far(far::Message),
 }
 
 /// How far a message has been sent or taken.
@@ -109,14 +109,14 @@ impl Engine {
         let node = topology.region_of(1, rank);
         let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
         let outlet = |message: &Message| match way(message.peer) {
-            Way::Far => Outlet::Far(Outbound::new(message.peer)),
+            Way::Far => Outlet::Far(far::Message::new(message.peer)),
             Way::Near(to) if refers(&world.node, message) => {
                 Outlet::Reference { to, pieces: Vec::with_capacity(message.parts.len()), number: None }
             }
             Way::Near(to) => Outlet::Letters { to, cursor: Cursor::default(), done: true },
         };
         let inlet = |message: &Message| match way(message.peer) {
-            Way::Far => Inlet::Far(Inbound::new(message.peer)),
+            Way::Far => Inlet::Far(far::Message::new(message.peer)),
             Way::Near(from) => Inlet::Near { from },
         };
         let (sends, takes) =
@@ -227,9 +227,17 @@ impl Engine {
         }
     }
 
-    /// Whether MPI may bring what a run waits for.
-    pub(crate) fn far(&self) -> bool {
-        self.link.is_some()
+    /// Whether MPI brings what the run waits for.
+    pub(crate) fn awaits_far(&self, program: &Program) -> bool {
+        match program.code.get(self.at) {
+            Some(Instruction::Settle(message)) => matches!(self.sends[*message], Outlet::Far(_)),
+            Some(
+                Instruction::Take(message)
+                | Instruction::TakeCombine(message, _)
+                | Instruction::TakeWith { message, .. },
+            ) => matches!(self.takes[*message], Inlet::Far(_)),
+            _ => false,
+        }
     }
 
     /// Gives up: nobody reads or writes this rank's memory any more when this returns.
@@ -266,10 +274,11 @@ impl Engine {
             Instruction::Post(index) => {
                 if let Inlet::Far(inbound) = &mut self.takes[*index] {
                     let message = &program.takes[*index];
-                    let to = message.whole().map(|part| address(&self.bases, part));
+                    let bases = &self.bases;
+                    let places = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                     let link = self.link.as_ref().expect("far messages have a link");
-                    // SAFETY: the program does not touch the part between here and the take; `abandon` takes it back.
-                    unsafe { link.post(inbound, to, message.bytes)? };
+                    // SAFETY: the program does not touch the parts between here and the take; `abandon` takes them back.
+                    unsafe { link.post(inbound, (!message.combined).then_some(places), message.bytes)? };
                 }
             }
             Instruction::Send(index) => return self.send(program, *index),
@@ -339,7 +348,7 @@ impl Engine {
                 let link = self.link.as_ref().expect("far messages have a link");
                 let pieces = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                 // SAFETY: the program does not write the parts before it settles this message; `abandon` takes it back.
-                unsafe { link.send(outbound, pieces, message.parts.len(), message.bytes)? };
+                unsafe { link.send(outbound, pieces, message.bytes)? };
                 return Ok(true);
             }
         }
@@ -481,12 +490,12 @@ impl Drop for Engine {
         if let Some(link) = &self.link {
             for outlet in &mut self.sends {
                 if let Outlet::Far(outbound) = outlet {
-                    link.free_outbound(outbound);
+                    link.free(outbound);
                 }
             }
             for inlet in &mut self.takes {
                 if let Inlet::Far(inbound) = inlet {
-                    link.free_inbound(inbound);
+                    link.free(inbound);
                 }
             }
         }

@@ -2,8 +2,9 @@
 //!
 //! Between two ranks the messages of a plan have one tag, the plan's number, and are sent and received in the same order,
 //! which MPI keeps. A message whose bytes lie in one piece goes out from there, and comes in there unless it is to be
-//! combined; others are packed. A message that was sent from the same address twice gets a persistent request the second
-//! time: plans that are run on the same buffers reuse their requests, one-off calls use `Isend` and `Irecv`.
+//! combined; so does one of several long pieces, as a derived datatype; short pieces are packed. A message whose bytes are
+//! where they were last time gets a persistent request: plans that are run on the same buffers reuse their requests, one-off
+//! calls use `Isend` and `Irecv`.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -88,45 +89,58 @@ pub(crate) struct Link {
     me: usize,
 }
 
-/// A message that goes out.
-pub(crate) struct Outbound {
+/// One end of a message, run after run.
+pub(crate) struct Message {
     peer: i32,
-    request: Request,
-    packed: Vec<u128>,
-}
-
-/// A message that comes in.
-pub(crate) struct Inbound {
-    peer: i32,
-    request: Request,
-    unpacked: Vec<u128>,
-    staged: bool,
-}
-
-/// A request of one message, run after run.
-#[derive(Default)]
-struct Request {
     handle: Handle,
-    /// The address it was last used with.
-    at: usize,
+    /// Where its bytes are, and where they were last time.
+    pieces: Vec<Piece>,
+    bound: Vec<Piece>,
+    /// The bytes, where they are packed.
+    packed: Vec<u128>,
+    staged: bool,
     persistent: bool,
     active: bool,
 }
 
-impl Outbound {
-    pub(crate) fn new(peer: usize) -> Outbound {
-        Outbound { peer: peer as i32, request: Request::default(), packed: Vec::new() }
+impl Message {
+    pub(crate) fn new(peer: usize) -> Message {
+        Message {
+            peer: peer as i32,
+            handle: 0,
+            pieces: Vec::new(),
+            bound: Vec::new(),
+            packed: Vec::new(),
+            staged: false,
+            persistent: false,
+            active: false,
+        }
+    }
+
+    /// The bytes go through memory of the message's own.
+    fn stage(&mut self, bytes: usize) {
+        self.packed.resize(bytes.div_ceil(16), 0);
+        self.pieces.clear();
+        self.pieces.push(Piece { at: self.packed.as_ptr().cast(), len: bytes });
+        self.staged = true;
     }
 }
 
-impl Inbound {
-    pub(crate) fn new(peer: usize) -> Inbound {
-        Inbound { peer: peer as i32, request: Request::default(), unpacked: Vec::new(), staged: false }
-    }
-}
+/// Messages up to this size are sent anew every time: Open MPI's persistent sends take half as long again there, those of
+/// the others are no faster. Persistent receives are.
+const SHORT: usize = 256;
+
+/// Pieces of this length on average are worth a derived datatype; shorter ones are packed. See `overheads`.
+const LONG_PIECES: usize = 2 * 1024;
 
 /// How long a failed run waits for its messages before it ends the job.
 const LAST_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Out,
+    In,
+}
 
 impl Link {
     pub(crate) fn new(communicator: Rc<Communicator>, plan: u64, me: usize) -> Link {
@@ -137,32 +151,79 @@ impl Link {
         self.communicator.mpi
     }
 
-    /// Begins a message: by the request of last time if the address is the same again, by a new one otherwise.
-    fn begin(
-        &self,
-        request: &mut Request,
-        at: usize,
-        once: impl FnOnce() -> allhands_mpi::Result<Handle>,
-        prepare: impl FnOnce() -> allhands_mpi::Result<Handle>,
-    ) -> Result<()> {
-        let again = request.at == at;
-        if request.persistent && !again {
-            self.mpi().request_free(&mut request.handle)?;
-            request.persistent = false;
+    /// Begins a message: by the request of last time if its bytes are where they were then, by a new one otherwise.
+    ///
+    /// # Safety
+    /// The pieces stay as MPI asks until the message is through.
+    unsafe fn begin(&self, message: &mut Message, bytes: usize, direction: Direction) -> Result<()> {
+        let mpi = self.mpi();
+        let anew = direction == Direction::Out && bytes <= SHORT;
+        let again = !anew && message.bound == message.pieces;
+        if message.persistent && !again {
+            mpi.request_free(&mut message.handle)?;
+            message.persistent = false;
+        }
+        if !message.persistent {
+            // SAFETY: the caller's promise.
+            message.handle = unsafe { self.request(message, bytes, direction, again)? };
+            message.persistent = again;
         }
         if again {
-            if !request.persistent {
-                request.handle = prepare()?;
-                request.persistent = true;
-            }
-            // SAFETY: the caller of `send` or `post` vouches for the memory.
-            unsafe { self.mpi().start(&mut request.handle)? };
+            // SAFETY: the caller's promise.
+            unsafe { mpi.start(&mut message.handle)? };
         } else {
-            request.handle = once()?;
-            request.at = at;
+            std::mem::swap(&mut message.bound, &mut message.pieces);
         }
-        request.active = true;
+        message.active = true;
         Ok(())
+    }
+
+    /// A new request for the message's pieces, to be started again and again or begun already.
+    ///
+    /// # Safety
+    /// As for [`begin`](Link::begin).
+    unsafe fn request(
+        &self,
+        message: &Message,
+        bytes: usize,
+        direction: Direction,
+        persistent: bool,
+    ) -> Result<Handle> {
+        let (mpi, peer, tag, comm) = (self.mpi(), message.peer, self.tag, self.communicator.handle);
+        let first = message.pieces.first().map_or(std::ptr::dangling(), |piece| piece.at);
+        let to = first.cast_mut();
+        if message.pieces.len() <= 1 {
+            // SAFETY: the caller's promise.
+            return Ok(unsafe {
+                match (direction, persistent) {
+                    (Direction::Out, false) => mpi.isend(first, bytes, peer, tag, comm),
+                    (Direction::Out, true) => mpi.send_init(first, bytes, peer, tag, comm),
+                    (Direction::In, false) => mpi.irecv(to, bytes, peer, tag, comm),
+                    (Direction::In, true) => mpi.recv_init(to, bytes, peer, tag, comm),
+                }?
+            });
+        }
+        let lengths: Vec<i32> = message.pieces.iter().map(|piece| piece.len as i32).collect();
+        let offsets: Vec<isize> = message.pieces.iter().map(|piece| piece.at as isize - first as isize).collect();
+        let datatype = mpi.type_create_hindexed(&lengths, &offsets, mpi.constants().types.byte)?;
+        let begun = mpi.type_commit(datatype).and_then(|()| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match (direction, persistent) {
+                    (Direction::Out, false) => mpi.isend_typed(first, datatype, peer, tag, comm),
+                    (Direction::Out, true) => mpi.send_init_typed(first, datatype, peer, tag, comm),
+                    (Direction::In, false) => mpi.irecv_typed(to, datatype, peer, tag, comm),
+                    (Direction::In, true) => mpi.recv_init_typed(to, datatype, peer, tag, comm),
+                }
+            }
+        });
+        mpi.type_free(datatype)?;
+        Ok(begun?)
+    }
+
+    /// Whether pieces are better described to MPI than packed.
+    fn typed(pieces: &[Piece], bytes: usize) -> bool {
+        bytes / pieces.len().max(1) >= LONG_PIECES && pieces.iter().all(|piece| piece.len <= i32::MAX as usize)
     }
 
     /// Sends pieces.
@@ -171,106 +232,100 @@ impl Link {
     /// The pieces must stay readable and unwritten until [`sent`](Link::sent) or [`abandon`](Link::abandon).
     pub(crate) unsafe fn send(
         &self,
-        outbound: &mut Outbound,
-        mut pieces: impl Iterator<Item = Piece>,
-        count: usize,
+        message: &mut Message,
+        pieces: impl Iterator<Item = Piece> + Clone,
         bytes: usize,
     ) -> Result<()> {
-        let at: *const u8 = match count {
-            0 => std::ptr::dangling(),
-            1 => pieces.next().map_or(std::ptr::null(), |piece| piece.at),
-            _ => {
-                outbound.packed.resize(bytes.div_ceil(16), 0);
-                let mut to = outbound.packed.as_mut_ptr().cast::<u8>();
-                for piece in pieces {
-                    // SAFETY: the pieces are readable, and together as long as the message.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(piece.at, to, piece.len);
-                        to = to.add(piece.len);
-                    }
+        message.pieces.clear();
+        message.pieces.extend(pieces.clone());
+        if message.pieces.len() > 1 && !Link::typed(&message.pieces, bytes) {
+            message.stage(bytes);
+            let mut to = message.packed.as_mut_ptr().cast::<u8>();
+            for piece in pieces {
+                // SAFETY: the pieces are readable, and together as long as the message.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(piece.at, to, piece.len);
+                    to = to.add(piece.len);
                 }
-                outbound.packed.as_ptr().cast()
             }
-        };
-        let (peer, tag, comm) = (outbound.peer, self.tag, self.communicator.handle);
-        // SAFETY: the caller keeps the pieces, and the outbound message its packed copy, until the send is through.
-        let once = || unsafe { self.mpi().isend(at, bytes, peer, tag, comm) };
-        // SAFETY: as above, whenever it is started.
-        let prepare = || unsafe { self.mpi().send_init(at, bytes, peer, tag, comm) };
-        self.begin(&mut outbound.request, at as usize, once, prepare)
+        }
+        // SAFETY: the caller's promise; packed bytes are the message's own.
+        unsafe { self.begin(message, bytes, Direction::Out) }
     }
 
     /// Whether a message has been sent and its memory is ours again.
     #[inline]
-    pub(crate) fn sent(&self, outbound: &mut Outbound) -> Result<bool> {
-        let request = &mut outbound.request;
-        if request.active && self.mpi().test_done(&mut request.handle)? {
-            request.active = false;
+    pub(crate) fn sent(&self, message: &mut Message) -> Result<bool> {
+        if message.active && self.mpi().test_done(&mut message.handle)? {
+            message.active = false;
         }
-        Ok(!request.active)
+        Ok(!message.active)
     }
 
-    /// Lets a message come in, straight to an address or to be taken from where it arrives.
+    /// Lets a message come in: in place, if it is to be put there as it is, or to be taken from where it arrives.
     ///
     /// # Safety
-    /// The address has room for the message and is touched by nobody else until [`arrived`](Link::arrived) or
+    /// The places have room for the message and are touched by nobody else until [`arrived`](Link::arrived) or
     /// [`abandon`](Link::abandon).
-    pub(crate) unsafe fn post(&self, inbound: &mut Inbound, to: Option<*mut u8>, bytes: usize) -> Result<()> {
-        inbound.staged = to.is_none();
-        let at = match to {
-            Some(at) => at,
-            None => {
-                inbound.unpacked.resize(bytes.div_ceil(16), 0);
-                inbound.unpacked.as_mut_ptr().cast()
-            }
+    pub(crate) unsafe fn post(
+        &self,
+        message: &mut Message,
+        places: Option<impl Iterator<Item = Piece>>,
+        bytes: usize,
+    ) -> Result<()> {
+        message.pieces.clear();
+        message.staged = false;
+        message.pieces.extend(places.into_iter().flatten());
+        let in_place = match message.pieces.len() {
+            0 => bytes == 0,
+            1 => true,
+            _ => Link::typed(&message.pieces, bytes),
         };
-        let (peer, tag, comm) = (inbound.peer, self.tag, self.communicator.handle);
-        // SAFETY: the caller keeps the address, and the inbound message its own memory, until the message has arrived.
-        let once = || unsafe { self.mpi().irecv(at, bytes, peer, tag, comm) };
-        // SAFETY: as above, whenever it is started.
-        let prepare = || unsafe { self.mpi().recv_init(at, bytes, peer, tag, comm) };
-        self.begin(&mut inbound.request, at as usize, once, prepare)
+        if !in_place {
+            message.stage(bytes);
+        }
+        // SAFETY: the caller's promise; staged bytes are the message's own.
+        unsafe { self.begin(message, bytes, Direction::In) }
     }
 
     /// Whether a message has arrived and, if it is not in place already, where it is.
     #[inline]
-    pub(crate) fn arrived(&self, inbound: &mut Inbound, bytes: usize) -> Result<Option<Option<*const u8>>> {
-        let size = |came: usize| Error::Size { rank: self.me, other: inbound.peer as usize, expected: bytes, came };
-        let status = match self.mpi().test(&mut inbound.request.handle) {
+    pub(crate) fn arrived(&self, message: &mut Message, bytes: usize) -> Result<Option<Option<*const u8>>> {
+        let size = |came: usize| Error::Size { rank: self.me, other: message.peer as usize, expected: bytes, came };
+        let status = match self.mpi().test(&mut message.handle) {
             Ok(None) => return Ok(None),
             Ok(Some(status)) => status,
             Err(error) => {
-                inbound.request.active = false;
+                message.active = false;
                 return Err(match &error {
                     allhands_mpi::Error::Call { class: Class::Truncate, .. } => size(usize::MAX),
                     _ => error.into(),
                 });
             }
         };
-        inbound.request.active = false;
+        message.active = false;
         if status.bytes != bytes {
             return Err(size(status.bytes));
         }
-        Ok(Some(inbound.staged.then_some(inbound.unpacked.as_ptr().cast())))
+        Ok(Some(message.staged.then_some(message.packed.as_ptr().cast())))
     }
 
     /// Takes messages back. What cannot be taken back and is not fetched soon ends the job: memory that MPI may still read
     /// must not be given away.
     pub(crate) fn abandon<'a>(
         &self,
-        outbound: impl Iterator<Item = &'a mut Outbound>,
-        inbound: impl Iterator<Item = &'a mut Inbound>,
+        outbound: impl Iterator<Item = &'a mut Message>,
+        inbound: impl Iterator<Item = &'a mut Message>,
     ) {
         let mpi = self.mpi();
-        let receives = inbound.map(|inbound| &mut inbound.request).filter(|request| request.active);
-        for request in receives {
-            let _ = mpi.cancel(&mut request.handle).and_then(|()| mpi.wait(&mut request.handle));
-            request.active = false;
+        for message in inbound.filter(|message| message.active) {
+            let _ = mpi.cancel(&mut message.handle).and_then(|()| mpi.wait(&mut message.handle));
+            message.active = false;
         }
         let began = Instant::now();
-        for request in outbound.map(|outbound| &mut outbound.request).filter(|request| request.active) {
-            let _ = mpi.cancel(&mut request.handle);
-            while mpi.test_done(&mut request.handle) == Ok(false) {
+        for message in outbound.filter(|message| message.active) {
+            let _ = mpi.cancel(&mut message.handle);
+            while mpi.test_done(&mut message.handle) == Ok(false) {
                 if began.elapsed() > LAST_WAIT {
                     eprintln!(
                         "allhands: rank {} gave up a collective whose messages were not received; the job ends here",
@@ -280,22 +335,15 @@ impl Link {
                 }
                 std::thread::yield_now();
             }
-            request.active = false;
+            message.active = false;
         }
     }
 
-    pub(crate) fn free_outbound(&self, outbound: &mut Outbound) {
-        self.free(&mut outbound.request);
-    }
-
-    pub(crate) fn free_inbound(&self, inbound: &mut Inbound) {
-        self.free(&mut inbound.request);
-    }
-
-    fn free(&self, request: &mut Request) {
-        if request.persistent && self.mpi().finalized() == Ok(false) {
-            let _ = self.mpi().request_free(&mut request.handle);
+    /// Frees the request of a message that is not under way.
+    pub(crate) fn free(&self, message: &mut Message) {
+        if message.persistent && self.mpi().finalized() == Ok(false) {
+            let _ = self.mpi().request_free(&mut message.handle);
         }
-        request.persistent = false;
+        message.persistent = false;
     }
 }

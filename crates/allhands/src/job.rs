@@ -5,12 +5,14 @@
 
 mod seating;
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use allhands_mpi::{Handle, Mpi, ThreadLevel};
 use allhands_schedule::Topology;
 
+use crate::choose::{self, Evidence};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job};
@@ -111,7 +113,8 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     };
     let cores = node.cores();
     let world = World::of_job(Job::new(&communicator), me, ranks, node, neighbours, cores);
-    let comm = Comm::of_world(world, topology, Some(communicator));
+    let evidence = evidence(mpi, comm, me)?;
+    let comm = Comm::of_world(world, topology, Some(communicator), evidence);
     if helped {
         comm.hire();
     }
@@ -184,6 +187,34 @@ fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
     Ok(Some(node))
 }
 
+/// What rank 0 finds in the tuning file that the user names, for all ranks.
+fn evidence(mpi: &Mpi, comm: Handle, me: usize) -> Result<Rc<Evidence>> {
+    let mut text = if me == 0 { choose::named_file() } else { None };
+    // One more than its length, or 0 for none.
+    let mut length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
+    // SAFETY: one word on every rank.
+    unsafe { mpi.bcast((&raw mut length).cast(), 1, mpi.constants().types.uint64_t, 0, comm)? };
+    if length > 1 {
+        let mut bytes = text.take().map_or_else(|| vec![0; length as usize - 1], String::into_bytes);
+        // SAFETY: as many bytes on every rank.
+        unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
+        text = Some(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let text = if length == 1 { Some(String::new()) } else { text };
+    Ok(Evidence::of_text(text.as_deref(), &version(mpi), me == 0))
+}
+
+/// What an MPI calls itself, in a few words: `Open MPI v5.0.11`, `MPICH Version: 5.0.2`.
+pub(crate) fn version(mpi: &Mpi) -> String {
+    mpi.library_version().map_or_else(|_| "an MPI without a name".into(), |text| short(&text))
+}
+
+/// The first line up to a comma or semicolon: what follows tells who built it, and where.
+fn short(version: &str) -> String {
+    let line = version.lines().find(|line| !line.trim().is_empty()).unwrap_or("an MPI without a name");
+    line.split([',', ';']).next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Some words of every rank, by MPI's own allgather.
 fn gather<const N: usize>(mpi: &Mpi, comm: Handle, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
     let mut all = vec![[0; N]; mpi.comm_size(comm)?];
@@ -191,4 +222,20 @@ fn gather<const N: usize>(mpi: &Mpi, comm: Handle, mine: [u64; N]) -> Result<Vec
     // SAFETY: N words of every rank, and room for all of them.
     unsafe { mpi.allgather(mine.as_ptr().cast(), all.as_mut_ptr().cast(), N, word, comm)? };
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_a_few_words() {
+        assert_eq!(short("Open MPI v5.0.11, package: Open MPI root@builder, ident: 5.0.11"), "Open MPI v5.0.11");
+        assert_eq!(short("MPICH Version:      5.0.2; MPICH Release date: today"), "MPICH Version: 5.0.2");
+        assert_eq!(
+            short("\nIntel(R) MPI Library 2021.18 for Linux* OS\n"),
+            "Intel(R) MPI Library 2021.18 for Linux* OS"
+        );
+        assert_eq!(short(""), "an MPI without a name");
+    }
 }

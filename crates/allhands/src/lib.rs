@@ -40,6 +40,8 @@ mod progress;
 mod rank;
 mod scheduled;
 mod threads;
+#[forbid(unsafe_code)]
+mod tuning;
 mod world;
 
 pub use allhands_schedule::Topology;
@@ -49,6 +51,7 @@ pub use job::mpi;
 pub use op::Op;
 pub use plan::{Options, Pending, Plan};
 pub use threads::{Threads, threads};
+pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
 
 /// The program that a rank would run, one instruction a line: `count` elements of `element` bytes in each block (or in the
 /// whole vector of an allreduce, a bcast or a reduce), or as many units as the problem's counts say.

@@ -63,6 +63,11 @@ impl Parts {
 }
 
 impl Native {
+    /// Whether MPI has the type and the operation.
+    pub(crate) fn serves(collective: Collective, element: Type, operation: Option<Operation>) -> bool {
+        !matches!(element, Type::F16 | Type::BF16) && (operation.is_some() || !collective.reduces())
+    }
+
     pub(crate) fn new(
         communicator: Option<Rc<Communicator>>,
         problem: &Problem,

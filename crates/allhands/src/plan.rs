@@ -135,9 +135,9 @@ pub(crate) struct Core {
 /// What performs the collective.
 pub(crate) enum Means {
     /// A schedule of ours.
-    Schedule(Scheduled),
+    Schedule(Box<Scheduled>),
     /// The MPI library.
-    Library(Native),
+    Library(Box<Native>),
 }
 
 impl Core {
@@ -174,10 +174,10 @@ impl Core {
         }
     }
 
-    /// Whether MPI may bring what a run waits for.
-    fn far(&self) -> bool {
+    /// Whether MPI brings what the run waits for.
+    fn awaits_far(&self, buffers: Buffers) -> bool {
         match &self.means {
-            Means::Schedule(scheduled) => scheduled.far(),
+            Means::Schedule(scheduled) => scheduled.awaits_far(buffers),
             Means::Library(_) => true,
         }
     }
@@ -242,8 +242,9 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
     let running = Running(core);
     let mut outcome = running.0.step(buffers);
     if matches!(outcome, Ok(false)) {
-        let (signature, far) = (running.0.signature.clone(), running.0.far());
+        let signature = running.0.signature.clone();
         let core = RefCell::new(&mut *running.0);
+        let far = || core.borrow().awaits_far(buffers);
         let ready = || {
             rank.progress();
             match core.borrow_mut().step(buffers) {
@@ -255,7 +256,7 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
             }
         };
         let awaited = |gone: &dyn Fn(usize) -> bool| core.borrow().awaited(buffers, gone);
-        rank.world.wait(&signature, far, ready, awaited).map_err(|error| rank.give_up(error))?;
+        rank.world.wait(&signature, &far, ready, awaited).map_err(|error| rank.give_up(error))?;
     }
     outcome.map_err(|error| rank.give_up(error))?;
     std::mem::forget(running);
@@ -269,7 +270,11 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
     }
     let mut outcome = core.borrow_mut().progress();
     if matches!(outcome, Ok(false)) {
-        let (signature, far) = (core.borrow().signature.clone(), core.borrow().far());
+        let signature = core.borrow().signature.clone();
+        let far = || {
+            let core = core.borrow();
+            core.awaits_far(core.under_way.unwrap_or(Buffers::Apart))
+        };
         let ready = || {
             rank.progress();
             outcome = core.borrow_mut().progress();
@@ -280,7 +285,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
             let buffers = core.under_way.unwrap_or(Buffers::Apart);
             core.awaited(buffers, gone)
         };
-        let waited = rank.world.wait(&signature, far, ready, awaited);
+        let waited = rank.world.wait(&signature, &far, ready, awaited);
         if waited.is_err() {
             outcome = waited.map(|()| true);
         }

@@ -92,9 +92,9 @@ impl Scheduled {
         self.engine.awaited(self.program(buffers), gone)
     }
 
-    /// Whether MPI may bring what a run waits for.
-    pub(crate) fn far(&self) -> bool {
-        self.engine.far()
+    /// Whether MPI brings what the run waits for.
+    pub(crate) fn awaits_far(&self, buffers: Buffers) -> bool {
+        self.engine.awaits_far(self.program(buffers))
     }
 
     /// Gives up: nobody reads or writes this rank's memory any more when this returns.

@@ -19,6 +19,8 @@ pub(crate) struct World {
     /// The ranks of the node, by place.
     neighbours: Box<[usize]>,
     patience: Patience,
+    /// Whether the node's ranks outnumber its cores.
+    crowded: bool,
     timeout: Duration,
     /// What reaches the others.
     pub(crate) job: Option<Job>,
@@ -52,7 +54,8 @@ impl World {
             node,
             places: (0..ranks).map(Some).collect(),
             neighbours: (0..ranks).collect(),
-            patience: Patience::new(ranks, cores, NAP_OF_THREADS),
+            patience: Patience::new(ranks > cores, NAP_OF_THREADS),
+            crowded: ranks > cores,
             timeout,
             job: None,
         }
@@ -66,7 +69,8 @@ impl World {
         }
         World {
             me,
-            patience: Patience::new(node.ranks(), cores, NAP_WITH_MPI),
+            patience: Patience::new(node.ranks() > cores, NAP_WITH_MPI),
+            crowded: node.ranks() > cores,
             node,
             places: places.into(),
             neighbours: neighbours.into(),
@@ -104,25 +108,34 @@ impl World {
     }
 
     /// Waits in `operation` until `ready`, which may do work; `awaited` finds a rank that must act for it and is gone; `far`:
-    /// whether MPI may bring what is waited for.
+    /// whether MPI brings what is waited for, so that looking for it moves MPI on.
     pub(crate) fn wait(
         &self,
         operation: &str,
-        far: bool,
+        far: &dyn Fn() -> bool,
         ready: impl FnMut() -> bool,
         awaited: impl Fn(&dyn Fn(usize) -> bool) -> Option<usize>,
     ) -> Result<()> {
         let seat = self.node.seat(self.node.me());
-        let nap = if far { NAP_FOR_MPI.min(self.patience.nap) } else { self.patience.nap };
+        let mut patience = self.patience;
+        if far() {
+            patience.nap = NAP_FOR_MPI.min(patience.nap);
+            if self.crowded {
+                // Every look moves all of MPI: one, then the others' turn.
+                (patience.spins, patience.yields) = (1, 300);
+            }
+        }
         let mut began: Option<Instant> = None;
         let mut looked = Duration::ZERO;
         let mut suspect = None;
         let meanwhile = || {
-            if let Some(job) = &self.job {
+            if let Some(job) = &self.job
+                && !far()
+            {
                 job.progress();
             }
         };
-        let outcome = seat.bell.wait(Patience { nap, ..self.patience }, ready, meanwhile, || {
+        let outcome = seat.bell.wait(patience, ready, meanwhile, || {
             if let Some((rank, reason)) = self.node.board().failure() {
                 return Some(Error::Abandoned { rank, reason });
             }
@@ -180,7 +193,7 @@ impl World {
     fn tell(&self, operation: &str, to: usize, key: u64, words: [u64; 2]) -> Result<()> {
         // SAFETY: a letter of sixteen bytes has room for two words.
         let send = || self.node.send(to, key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
-        self.wait(operation, false, send, |gone| Some(self.neighbours[to]).filter(|rank| gone(*rank)))
+        self.wait(operation, &|| false, send, |gone| Some(self.neighbours[to]).filter(|rank| gone(*rank)))
     }
 
     /// Waits for what a neighbour tells.
@@ -195,7 +208,7 @@ impl World {
             *heard.borrow_mut() = self.node.take(from, key, read);
             heard.borrow().is_some()
         };
-        self.wait(operation, false, ready, |gone| Some(self.neighbours[from]).filter(|rank| gone(*rank)))?;
+        self.wait(operation, &|| false, ready, |gone| Some(self.neighbours[from]).filter(|rank| gone(*rank)))?;
         Ok(heard.into_inner().expect("waited for"))
     }
 

@@ -34,34 +34,7 @@ pub(crate) fn run<R>(body: impl FnOnce(&Comm, &'static Mpi) -> allhands::Result<
     outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string() })?
 }
 
-/// What an MPI calls itself, in a few words: `Open MPI v5.0.11`, `MPICH Version: 5.0.2`.
-pub(crate) fn version(mpi: &Mpi) -> String {
-    mpi.library_version().map_or_else(|_| "an MPI without a name".into(), |text| short(&text))
-}
-
-/// The first line up to a comma or semicolon: what follows tells who built it, and where.
-fn short(version: &str) -> String {
-    let line = version.lines().find(|line| !line.trim().is_empty()).unwrap_or("an MPI without a name");
-    line.split([',', ';']).next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// The name of an MPI's file.
 pub(crate) fn file(mpi: &Mpi) -> String {
     mpi.path().file_name().unwrap_or(mpi.path().as_os_str()).to_string_lossy().into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_a_few_words() {
-        assert_eq!(short("Open MPI v5.0.11, package: Open MPI root@builder, ident: 5.0.11"), "Open MPI v5.0.11");
-        assert_eq!(short("MPICH Version:      5.0.2; MPICH Release date: today"), "MPICH Version: 5.0.2");
-        assert_eq!(
-            short("\nIntel(R) MPI Library 2021.18 for Linux* OS\n"),
-            "Intel(R) MPI Library 2021.18 for Linux* OS"
-        );
-        assert_eq!(short(""), "an MPI without a name");
-    }
 }

@@ -50,10 +50,40 @@ impl Mpi {
     #[inline]
     pub unsafe fn isend(&self, buffer: *const u8, bytes: usize, to: i32, tag: i32, comm: Handle) -> Result<Handle> {
         self.with_count(bytes, |count, datatype| {
-            self.handle("MPI_Isend", |request| {
-                // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-                unsafe { (self.raw().isend)(buffer.cast(), count, datatype, to, tag, comm, request) }
-            })
+            // SAFETY: the caller's promise.
+            unsafe { self.isend_of(buffer, count, datatype, to, tag, comm) }
+        })
+    }
+
+    /// The same for one element of a datatype, which may be freed once this returns.
+    ///
+    /// # Safety
+    /// As for [`Mpi::isend`], for the bytes that the datatype covers.
+    pub unsafe fn isend_typed(
+        &self,
+        buffer: *const u8,
+        datatype: Handle,
+        to: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        // SAFETY: the caller's promise.
+        unsafe { self.isend_of(buffer, 1, datatype, to, tag, comm) }
+    }
+
+    #[inline]
+    unsafe fn isend_of(
+        &self,
+        buffer: *const u8,
+        count: c_int,
+        datatype: Handle,
+        to: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        self.handle("MPI_Isend", |request| {
+            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
+            unsafe { (self.raw().isend)(buffer.cast(), count, datatype, to, tag, comm, request) }
         })
     }
 
@@ -64,10 +94,40 @@ impl Mpi {
     #[inline]
     pub unsafe fn irecv(&self, buffer: *mut u8, bytes: usize, from: i32, tag: i32, comm: Handle) -> Result<Handle> {
         self.with_count(bytes, |count, datatype| {
-            self.handle("MPI_Irecv", |request| {
-                // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-                unsafe { (self.raw().irecv)(buffer.cast(), count, datatype, from, tag, comm, request) }
-            })
+            // SAFETY: the caller's promise.
+            unsafe { self.irecv_of(buffer, count, datatype, from, tag, comm) }
+        })
+    }
+
+    /// The same for one element of a datatype, which may be freed once this returns.
+    ///
+    /// # Safety
+    /// As for [`Mpi::irecv`], for the bytes that the datatype covers.
+    pub unsafe fn irecv_typed(
+        &self,
+        buffer: *mut u8,
+        datatype: Handle,
+        from: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        // SAFETY: the caller's promise.
+        unsafe { self.irecv_of(buffer, 1, datatype, from, tag, comm) }
+    }
+
+    #[inline]
+    unsafe fn irecv_of(
+        &self,
+        buffer: *mut u8,
+        count: c_int,
+        datatype: Handle,
+        from: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        self.handle("MPI_Irecv", |request| {
+            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
+            unsafe { (self.raw().irecv)(buffer.cast(), count, datatype, from, tag, comm, request) }
         })
     }
 
@@ -77,10 +137,40 @@ impl Mpi {
     /// Whenever the request is started, the bytes must stay as they are until it is complete.
     pub unsafe fn send_init(&self, buffer: *const u8, bytes: usize, to: i32, tag: i32, comm: Handle) -> Result<Handle> {
         self.with_count(bytes, |count, datatype| {
-            self.handle("MPI_Send_init", |request| {
-                // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-                unsafe { (self.raw().send_init)(buffer.cast(), count, datatype, to, tag, comm, request) }
-            })
+            // SAFETY: the caller's promise.
+            unsafe { self.send_init_of(buffer, count, datatype, to, tag, comm) }
+        })
+    }
+
+    /// The same for one element of a datatype, which may be freed once this returns.
+    ///
+    /// # Safety
+    /// As for [`Mpi::send_init`], for the bytes that the datatype covers.
+    pub unsafe fn send_init_typed(
+        &self,
+        buffer: *const u8,
+        datatype: Handle,
+        to: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        // SAFETY: the caller's promise.
+        unsafe { self.send_init_of(buffer, 1, datatype, to, tag, comm) }
+    }
+
+    #[inline]
+    unsafe fn send_init_of(
+        &self,
+        buffer: *const u8,
+        count: c_int,
+        datatype: Handle,
+        to: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        self.handle("MPI_Send_init", |request| {
+            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
+            unsafe { (self.raw().send_init)(buffer.cast(), count, datatype, to, tag, comm, request) }
         })
     }
 
@@ -90,10 +180,40 @@ impl Mpi {
     /// Whenever the request is started, the bytes must be writable, and neither read nor written until it is complete.
     pub unsafe fn recv_init(&self, buffer: *mut u8, bytes: usize, from: i32, tag: i32, comm: Handle) -> Result<Handle> {
         self.with_count(bytes, |count, datatype| {
-            self.handle("MPI_Recv_init", |request| {
-                // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-                unsafe { (self.raw().recv_init)(buffer.cast(), count, datatype, from, tag, comm, request) }
-            })
+            // SAFETY: the caller's promise.
+            unsafe { self.recv_init_of(buffer, count, datatype, from, tag, comm) }
+        })
+    }
+
+    /// The same for one element of a datatype, which may be freed once this returns.
+    ///
+    /// # Safety
+    /// As for [`Mpi::recv_init`], for the bytes that the datatype covers.
+    pub unsafe fn recv_init_typed(
+        &self,
+        buffer: *mut u8,
+        datatype: Handle,
+        from: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        // SAFETY: the caller's promise.
+        unsafe { self.recv_init_of(buffer, 1, datatype, from, tag, comm) }
+    }
+
+    #[inline]
+    unsafe fn recv_init_of(
+        &self,
+        buffer: *mut u8,
+        count: c_int,
+        datatype: Handle,
+        from: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Result<Handle> {
+        self.handle("MPI_Recv_init", |request| {
+            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
+            unsafe { (self.raw().recv_init)(buffer.cast(), count, datatype, from, tag, comm, request) }
         })
     }
 

@@ -33,10 +33,10 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Where ranks outnumber the cores, spinning only keeps the others from running. Where they do not, somebody else may
-    /// still sit on the core of the rank that is waited for: after some 20 us of spinning, yields let it go on.
-    pub(crate) fn new(ranks: usize, cores: usize, nap: Duration) -> Patience {
-        let (spins, yields) = if ranks <= cores { (400, 1_000) } else { (30, 30) };
+    /// Where ranks crowd the cores, spinning only keeps the others from running. Where they do not, somebody else may still
+    /// sit on the core of the rank that is waited for: after some 10 us of spinning, yields let it go on.
+    pub(crate) fn new(crowded: bool, nap: Duration) -> Patience {
+        let (spins, yields) = if crowded { (30, 30) } else { (200, 1_000) };
         Patience { spins, yields, nap }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use reach::Reach;
 use seat::Seat;
 
 /// A run of bytes in the memory of the rank that names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Piece {
     pub(crate) at: *const u8,

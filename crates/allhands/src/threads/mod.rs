@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use allhands_schedule::Topology;
 
+use crate::choose::{self, Evidence};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::node;
@@ -45,9 +46,11 @@ impl Threads {
         let ranks = self.topology.ranks();
         let failed = |reason: std::io::Error| Error::Memory { reason: reason.to_string() };
         let (memory, slot) = node::of_threads(ranks).map_err(failed)?;
+        let tuning = choose::named_file();
         let one = |rank: usize| {
             let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
-            let comm = Comm::of_world(world, self.topology.clone(), None);
+            let evidence = Evidence::of_text(tuning.as_deref(), "threads", rank == 0);
+            let comm = Comm::of_world(world, self.topology.clone(), None, evidence);
             match catch_unwind(AssertUnwindSafe(|| body(&comm))) {
                 Ok(result) => result,
                 Err(panic) => {

@@ -154,7 +154,7 @@ impl Bench {
             };
             let first = comm.rank() == 0;
             let bar = if first { progress_bar(request.sizes.len() * names.len()) } else { ProgressBar::hidden() };
-            let version = job::version(mpi);
+            let version = comm.transport();
             let job = Job {
                 collective: request.collective,
                 transport: &version,

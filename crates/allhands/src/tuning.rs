@@ -1,0 +1,396 @@
+//! Tuning files: what was measured where, and which algorithm that makes the best.
+//!
+//! A file holds cells: a collective on a shape (nodes x ranks a node) at a size, with the times of the algorithms that were
+//! measured there, best first. Between cells the time of an algorithm is interpolated, straight lines through the logarithms
+//! of sizes, nodes and ranks a node; the algorithm with the least is chosen. Far outside of what was measured a file is silent.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use allhands_schedule::{Choice, Collective, Topology};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The version of the format.
+const SCHEMA: u32 = 1;
+
+/// A tuning file.
+///
+/// ```
+/// use allhands::Tuning;
+/// use allhands_schedule::{Collective, Topology};
+/// let tuning: Tuning = r#"
+///     schema = 1
+///     transport = "threads"
+///     [[cell]]
+///     collective = "allreduce"
+///     nodes = 2
+///     ranks_per_node = 4
+///     bytes = 1024
+///     times = [{ algorithm = "nap", median_us = 3.0, p10_us = 2.9, p90_us = 3.3, samples = 40 }]
+/// "#.parse()?;
+/// let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1500);
+/// assert_eq!(advice[0].algorithm, "nap");
+/// assert!(tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1 << 20).is_empty(), "silent so far away");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tuning {
+    schema: u32,
+    /// What carried the messages: `threads`, or the version of an MPI library.
+    pub transport: String,
+    /// Where and when it was measured, in words.
+    #[serde(default)]
+    pub about: BTreeMap<String, String>,
+    /// What was measured.
+    #[serde(default, rename = "cell")]
+    pub cells: Vec<Cell>,
+}
+
+/// The algorithms of one collective on one shape at one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// The collective's name.
+    pub collective: String,
+    /// Nodes.
+    pub nodes: usize,
+    /// Ranks on the fullest of them.
+    pub ranks_per_node: usize,
+    /// Bytes of a block, or of the vector.
+    pub bytes: usize,
+    /// Times of the algorithms, best first.
+    pub times: Vec<Time>,
+}
+
+/// How long an algorithm took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Time {
+    /// Its name with parameters; `mpi` is the MPI library's own.
+    pub algorithm: String,
+    /// The median.
+    pub median_us: f64,
+    /// One in ten was faster.
+    pub p10_us: f64,
+    /// One in ten was slower.
+    pub p90_us: f64,
+    /// How often it was measured.
+    pub samples: usize,
+}
+
+/// What a file says about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// An algorithm.
+    pub algorithm: String,
+    /// Its time there, measured or interpolated, in microseconds.
+    pub microseconds: f64,
+    /// From how many cells.
+    pub cells: usize,
+}
+
+/// What is wrong with a tuning file.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TuningError {
+    /// It is no tuning file, or a damaged one.
+    #[error("this is not a tuning file: {reason}; make one with `allhands tune`")]
+    Unreadable {
+        /// What the parser said, in one line.
+        reason: String,
+    },
+    /// It is of another version.
+    #[error(
+        "this tuning file has schema {found}, but this version reads schema {SCHEMA}; make it anew with `allhands tune`"
+    )]
+    Schema {
+        /// The file's.
+        found: u32,
+    },
+    /// Something in it makes no sense.
+    #[error("cell {number} of this tuning file ({what}): {fact}; make it anew with `allhands tune`")]
+    Cell {
+        /// Counted from 1.
+        number: usize,
+        /// Which it is.
+        what: String,
+        /// What is wrong.
+        fact: String,
+    },
+    /// Files of different transports.
+    #[error("tuning files of different transports cannot be merged: {one} and {other}; keep one file for each")]
+    Transports {
+        /// One.
+        one: String,
+        /// The other.
+        other: String,
+    },
+}
+
+impl std::str::FromStr for Tuning {
+    type Err = TuningError;
+
+    fn from_str(text: &str) -> Result<Tuning, TuningError> {
+        // The version first: a newer file may have keys that this version does not know.
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        let unreadable = |error: toml::de::Error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let place = line.map_or(String::new(), |line| format!("line {line}: "));
+            TuningError::Unreadable { reason: format!("{place}{}", error.message().lines().next().unwrap_or_default()) }
+        };
+        let head: Head = toml::from_str(text).map_err(unreadable)?;
+        if head.schema != SCHEMA {
+            return Err(TuningError::Schema { found: head.schema });
+        }
+        let tuning: Tuning = toml::from_str(text).map_err(unreadable)?;
+        tuning.check()?;
+        Ok(tuning)
+    }
+}
+
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# Written by `allhands tune`: which algorithm was the fastest, where and by how much.")?;
+        f.write_str(&toml::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Sizes up to this factor outside of what was measured are still served by the nearest.
+const REACH: f64 = 4.0;
+
+impl Tuning {
+    /// An empty file for a transport.
+    pub fn new(transport: &str) -> Tuning {
+        Tuning { schema: SCHEMA, transport: transport.into(), ..Tuning::default() }
+    }
+
+    fn check(&self) -> Result<(), TuningError> {
+        for (index, cell) in self.cells.iter().enumerate() {
+            let what = format!("{} on {}x{} at {} bytes", cell.collective, cell.nodes, cell.ranks_per_node, cell.bytes);
+            let wrong = |fact: String| Err(TuningError::Cell { number: index + 1, what: what.clone(), fact });
+            let Ok(collective) = cell.collective.parse::<Collective>() else {
+                return wrong(format!("there is no collective {}", cell.collective));
+            };
+            if cell.nodes == 0 || cell.ranks_per_node == 0 {
+                return wrong("a shape has at least one node of one rank".into());
+            }
+            if cell.times.is_empty() {
+                return wrong("nothing was measured".into());
+            }
+            for time in &cell.times {
+                if !(time.median_us.is_finite() && time.median_us > 0.0) {
+                    return wrong(format!("{} took {} us", time.algorithm, time.median_us));
+                }
+                if time.algorithm != crate::native::NAME
+                    && let Err(error) = Choice::parse(collective, &time.algorithm)
+                {
+                    return wrong(error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what another file knows; where both know a cell, the other's replaces ours.
+    pub fn merge(&mut self, other: Tuning) -> Result<(), TuningError> {
+        if self.transport != other.transport {
+            return Err(TuningError::Transports { one: self.transport.clone(), other: other.transport });
+        }
+        for cell in other.cells {
+            match self.cells.iter_mut().find(|known| known.place() == cell.place()) {
+                Some(known) => *known = cell,
+                None => self.cells.push(cell),
+            }
+        }
+        self.about.extend(other.about);
+        Ok(())
+    }
+
+    /// What is advised for a call, fastest first; nothing where the file is silent.
+    pub fn advice(&self, collective: Collective, topology: &Topology, bytes: usize) -> Vec<Advice> {
+        let shape = shape(topology);
+        let distance = |cell: &Cell| {
+            let step = |one: usize, other: usize| (one as f64 / other as f64).log2().abs();
+            step(cell.nodes, shape.0) + step(cell.ranks_per_node, shape.1)
+        };
+        let mine = || self.cells.iter().filter(|cell| cell.collective == collective.name());
+        // The shapes nearest to this one: itself, or one on each side.
+        let mut shapes: Vec<(usize, usize, f64)> = Vec::new();
+        for cell in mine() {
+            let (nodes, ranks, away) = (cell.nodes, cell.ranks_per_node, distance(cell));
+            // One node and many nodes are different machines.
+            if (nodes == 1) == (shape.0 == 1) && away <= REACH.log2() && !shapes.contains(&(nodes, ranks, away)) {
+                shapes.push((nodes, ranks, away));
+            }
+        }
+        shapes.sort_by(|one, other| one.2.total_cmp(&other.2));
+        shapes.truncate(if shapes.first().is_some_and(|nearest| nearest.2 == 0.0) { 1 } else { 2 });
+        // The logarithm of each algorithm's time on each shape, weighted by how near it is.
+        let mut sums: BTreeMap<&str, (f64, f64, usize, usize)> = BTreeMap::new();
+        for &(nodes, ranks, away) in &shapes {
+            let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
+            let weight = 1.0 / (away + 1e-9);
+            for (algorithm, time, used) in at_size(cells.collect(), bytes) {
+                let sum = sums.entry(algorithm).or_default();
+                *sum = (sum.0 + weight * time.ln(), sum.1 + weight, sum.2 + used, sum.3 + 1);
+            }
+        }
+        // Only what was measured on all of them can be compared.
+        let everywhere = sums.values().map(|sum| sum.3).max().unwrap_or(0);
+        let known = sums.into_iter().filter(|(_, sum)| sum.3 == everywhere);
+        let mut advice: Vec<Advice> = known
+            .map(|(algorithm, (logs, weights, cells, _))| Advice {
+                algorithm: algorithm.into(),
+                microseconds: (logs / weights).exp(),
+                cells,
+            })
+            .collect();
+        advice.sort_by(|one, other| one.microseconds.total_cmp(&other.microseconds));
+        advice
+    }
+}
+
+/// Nodes, and ranks on the fullest of them.
+pub(crate) fn shape(topology: &Topology) -> (usize, usize) {
+    (topology.regions(1), topology.region_sizes(1).1)
+}
+
+/// The times of algorithms at a size, on one shape, from the cells below and above it; and from how many cells.
+fn at_size<'a>(mut cells: Vec<&'a Cell>, bytes: usize) -> Vec<(&'a str, f64, usize)> {
+    cells.sort_by_key(|cell| cell.bytes);
+    let size = |bytes: usize| (bytes.max(1) as f64).ln();
+    let below = cells.iter().rev().find(|cell| cell.bytes <= bytes);
+    let above = cells.iter().find(|cell| cell.bytes >= bytes);
+    let (Some(low), Some(high)) = (below.or(above), above.or(below)) else { return vec![] };
+    let outside = |cell: &Cell| (size(bytes) - size(cell.bytes)).abs() > REACH.ln() + 1e-9;
+    if low.bytes == high.bytes {
+        let alone = below.is_none() || above.is_none();
+        if alone && outside(low) {
+            return vec![];
+        }
+        return low.times.iter().map(|time| (time.algorithm.as_str(), time.median_us, 1)).collect();
+    }
+    let part = (size(bytes) - size(low.bytes)) / (size(high.bytes) - size(low.bytes));
+    let mut known: Vec<&str> = low.times.iter().chain(&high.times).map(|time| time.algorithm.as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    let time = |algorithm: &'a str| {
+        let time = low.time(algorithm).ln() * (1.0 - part) + high.time(algorithm).ln() * part;
+        (algorithm, time.exp(), 2)
+    };
+    known.into_iter().map(time).collect()
+}
+
+impl Cell {
+    /// How long an algorithm took here. One that is not listed was dropped early: it took as long as the slowest at least.
+    fn time(&self, algorithm: &str) -> f64 {
+        let listed = self.times.iter().find(|time| time.algorithm == algorithm);
+        let slowest = || self.times.iter().map(|time| time.median_us).fold(0.0, f64::max);
+        listed.map_or_else(slowest, |time| time.median_us)
+    }
+
+    fn place(&self) -> (&str, usize, usize, usize) {
+        (&self.collective, self.nodes, self.ranks_per_node, self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(shape: (usize, usize), bytes: usize, times: &[(&str, f64)]) -> Cell {
+        let time = |&(algorithm, median_us): &(&str, f64)| Time {
+            algorithm: algorithm.into(),
+            median_us,
+            p10_us: median_us,
+            p90_us: median_us,
+            samples: 1,
+        };
+        Cell {
+            collective: "allreduce".into(),
+            nodes: shape.0,
+            ranks_per_node: shape.1,
+            bytes,
+            times: times.iter().map(time).collect(),
+        }
+    }
+
+    fn file(cells: &[Cell]) -> Tuning {
+        Tuning { cells: cells.into(), ..Tuning::new("threads") }
+    }
+
+    fn best(tuning: &Tuning, nodes: usize, ranks: usize, bytes: usize) -> Option<(String, f64)> {
+        let topology = Topology::regular(nodes, ranks).unwrap();
+        let advice = tuning.advice(Collective::Allreduce, &topology, bytes);
+        advice.first().map(|advice| (advice.algorithm.clone(), advice.microseconds))
+    }
+
+    #[test]
+    fn a_file_survives_being_written_and_read() {
+        let mut tuning = file(&[cell((2, 4), 8, &[("nap", 1.5), ("mpi", 2.0)]), cell((2, 4), 64, &[("ring", 3.0)])]);
+        tuning.about.insert("date".into(), "2026-11-15".into());
+        assert_eq!(tuning.to_string().parse::<Tuning>().unwrap(), tuning);
+    }
+
+    #[test]
+    fn what_was_measured_is_advised_and_between_sizes_lines_cross() {
+        // nap grows by 4 over the range, tree by 16: they cross at 1 us * 4^x = 0.5 us * 16^x, a half of the way.
+        let tuning = file(&[
+            cell((2, 4), 16, &[("tree", 0.5), ("nap", 1.0)]),
+            cell((2, 4), 256, &[("nap", 4.0), ("tree", 8.0)]),
+        ]);
+        assert_eq!(best(&tuning, 2, 4, 16), Some(("tree".into(), 0.5)));
+        assert_eq!(best(&tuning, 2, 4, 256), Some(("nap".into(), 4.0)));
+        assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "tree");
+        assert_eq!(best(&tuning, 2, 4, 128).unwrap().0, "nap");
+        assert!((best(&tuning, 2, 4, 64).unwrap().1 - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_algorithm_that_was_dropped_counts_as_slow_as_the_slowest() {
+        let tuning = file(&[cell((2, 4), 16, &[("tree", 1.0), ("nap", 9.0)]), cell((2, 4), 256, &[("nap", 4.0)])]);
+        assert_eq!(best(&tuning, 2, 4, 17).unwrap().0, "tree");
+    }
+
+    #[test]
+    fn shapes_in_between_are_interpolated_and_distant_ones_unknown() {
+        let tuning = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((8, 4), 8, &[("nap", 4.0)])]);
+        assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 1e-6);
+        assert_eq!(best(&tuning, 2, 4, 8), Some(("nap".into(), 1.0)));
+        assert_eq!((best(&tuning, 64, 4, 8), best(&tuning, 1, 4, 8)), (None, None));
+        assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("nap", None));
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_told_apart() {
+        let said = |text: &str| text.parse::<Tuning>().unwrap_err().to_string();
+        let good = file(&[cell((2, 4), 8, &[("nap", 1.5)])]).to_string();
+        let half = &good[..good.len() / 2];
+        assert!(said(half).starts_with("this is not a tuning file: line"), "{}", said(half));
+        assert!(said("hello").contains("make one with `allhands tune`"));
+        assert!(said("").contains("schema"));
+        assert!(said(&good.replace("schema = 1", "schema = 7")).contains("schema 7"));
+        let nonsense = |from: &str, to: &str| {
+            assert!(good.contains(from), "{good}");
+            said(&good.replace(from, to))
+        };
+        assert!(nonsense("nap", "warp-drive").contains("cell 1 of this tuning file (allreduce on 2x4 at 8 bytes)"));
+        assert!(nonsense("median_us = 1.5", "median_us = -1.0").contains("nap took -1 us"));
+        assert!(nonsense("\"allreduce\"", "\"allsing\"").contains("there is no collective allsing"));
+        assert!(nonsense("nodes = 2", "knots = 2").contains("knots"));
+    }
+
+    #[test]
+    fn files_merge_and_the_later_one_wins() {
+        let mut one = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((2, 4), 64, &[("nap", 2.0)])]);
+        one.merge(file(&[cell((2, 4), 64, &[("ring", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
+        assert_eq!(one.cells.len(), 3);
+        assert_eq!(best(&one, 2, 4, 64), Some(("ring".into(), 1.5)));
+        assert!(one.merge(Tuning::new("Open MPI")).unwrap_err().to_string().contains("threads and Open MPI"));
+    }
+}
