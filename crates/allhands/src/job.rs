@@ -110,7 +110,7 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
         }
     };
     let cores = node.cores();
-    let world = World::of_job(Job::new(&communicator), me, ranks, node, neighbours, cores);
+    let world = World::of_job(Job::new(communicator.clone()), me, ranks, node, neighbours, cores);
     let comm = Comm::of_world(world, topology, Some(communicator));
     if helped {
         comm.hire();
