@@ -130,6 +130,10 @@ pub(crate) struct Core {
     own: Option<(Buffer, Buffer)>,
     /// How that run ended, if it has.
     outcome: Option<Result<()>>,
+    /// It is being moved on, or an operation of the user's panicked while it was.
+    moving: bool,
+    /// A run was not completed: messages of it may still come, which are not those of another run.
+    broken: bool,
 }
 
 /// What performs the collective.
@@ -157,6 +161,8 @@ impl Core {
             under_way: None,
             own: None,
             outcome: None,
+            moving: false,
+            broken: false,
         }
     }
 
@@ -184,6 +190,7 @@ impl Core {
 
     /// Ends a run that cannot be completed.
     fn abandon(&mut self) {
+        self.broken = true;
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.abandon(),
             // MPI cannot take a collective back: it may keep the buffers.
@@ -196,10 +203,15 @@ impl Core {
     pub(crate) fn progress(&mut self) -> Result<bool> {
         let Some(buffers) = self.under_way else { return Ok(true) };
         if self.outcome.is_none() {
+            if std::mem::replace(&mut self.moving, true) {
+                let text = "an operation panicked in an earlier step, and left a run half done";
+                return Err(Error::Operation(text.into()));
+            }
             self.outcome = match self.step(buffers) {
                 Ok(false) => None,
                 ended => Some(ended.map(|_| ())),
             };
+            self.moving = false;
         }
         self.outcome.clone().transpose().map(|ended| ended.is_some())
     }
@@ -321,13 +333,15 @@ impl<T: Element> Plan<T> {
 
     /// The plan, when a run that is still under way is through.
     fn idle(&self) -> Result<RefMut<'_, Core>> {
-        let core = self.core.borrow_mut();
-        if core.under_way.is_none() {
-            return Ok(core);
+        if self.core.borrow().under_way.is_some() {
+            finish(&self.core, &self.rank)?;
         }
-        drop(core);
-        finish(&self.core, &self.rank)?;
-        Ok(self.core.borrow_mut())
+        let core = self.core.borrow_mut();
+        if core.broken {
+            let reason = "an earlier run of this plan was not completed; make a new plan".into();
+            return Err(Error::Abandoned { rank: self.rank.world.me(), reason });
+        }
+        Ok(core)
     }
 
     /// Begins the collective. It moves on whenever this rank tests or waits for anything; until then the output is borrowed.
