@@ -94,6 +94,10 @@ type Invitation = [u64; 4];
 fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     let helped = progress_thread()?;
     mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
+    if mpi.comm_test_inter(handle)? {
+        let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
+        return Err(Error::Operation(text.into()));
+    }
     let communicator = Communicator::own(mpi, mpi.comm_dup(handle)?)?;
     let comm = communicator.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
