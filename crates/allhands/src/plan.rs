@@ -216,6 +216,11 @@ impl Core {
         self.outcome.clone().transpose().map(|ended| ended.is_some())
     }
 
+    /// Whether the run under way, if there is one, is through.
+    pub(crate) fn ended(&self) -> bool {
+        self.under_way.is_none() || self.outcome.is_some() || self.moving
+    }
+
     fn check(&self, which: &'static str, given: usize, needed: usize) -> Result<()> {
         if given == needed {
             return Ok(());
@@ -246,8 +251,14 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
         Means::Schedule(scheduled) => unsafe { scheduled.begin(buffers, input, output) },
-        // SAFETY: the caller keeps the buffers until this function returns.
         Means::Library(native) => {
+            // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
+            let ready = || {
+                rank.progress();
+                rank.quiet()
+            };
+            rank.world.wait(&core.signature, true, ready, |_| None).map_err(|error| rank.give_up(error))?;
+            // SAFETY: the caller keeps the buffers until this function returns.
             return unsafe { native.run(buffers, input, output) }.map_err(|error| rank.give_up(error));
         }
     }

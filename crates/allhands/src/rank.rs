@@ -90,6 +90,11 @@ impl RankState {
         }
     }
 
+    /// Whether every run under way is through.
+    pub(crate) fn quiet(&self) -> bool {
+        self.under_way.borrow().iter().all(|core| core.try_borrow().is_ok_and(|core| core.ended()))
+    }
+
     pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
         self.under_way.borrow_mut().push(core.clone());
         self.counted();
