@@ -109,7 +109,17 @@ impl Comm {
         far: Option<Rc<Communicator>>,
     ) -> Comm {
         let far = far.map(RefCell::new);
-        Comm { rank, id, members, me, topology, far, epoch: Cell::new(0), plans_made: Cell::new(0), cache: RefCell::default() }
+        Comm {
+            rank,
+            id,
+            members,
+            me,
+            topology,
+            far,
+            epoch: Cell::new(0),
+            plans_made: Cell::new(0),
+            cache: RefCell::default(),
+        }
     }
 
     /// A thread moves this rank's runs on while it computes.

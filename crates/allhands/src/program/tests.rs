@@ -140,8 +140,26 @@ fn check_all(problem: &Problem, choice: &Choice, amount: &Amount, element: usize
 #[test]
 fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
     let topologies = [
-        "1", "2", "3", "4", "5", "6", "7", "8", "9", "2x1", "3x1", "2x2", "3x2", "2x3", "4x2", "2x4", "3x3", "2x2x2",
-        "[[0,1,2],[3],[4,5]]", "[[0,3],[1,2,4]]",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "2x1",
+        "3x1",
+        "2x2",
+        "3x2",
+        "2x3",
+        "4x2",
+        "2x4",
+        "3x3",
+        "2x2x2",
+        "[[0,1,2],[3],[4,5]]",
+        "[[0,3],[1,2,4]]",
     ];
     let collectives = [
         Collective::Allgather,
@@ -162,9 +180,12 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
         for collective in collectives {
             // Sizes that all differ tell messages apart that would otherwise look alike; some of them are nothing.
             let blocks = if collective.family() == Collective::Alltoall { p * p } else { p };
-            let listed = |scale: usize| Amount::Listed((0..blocks).map(|block| block * block * 3 % 31 * scale).collect());
+            let listed =
+                |scale: usize| Amount::Listed((0..blocks).map(|block| block * block * 3 % 31 * scale).collect());
             let amounts = match collective {
-                Collective::Allgatherv | Collective::Alltoallv | Collective::ReduceScatter => vec![listed(1), listed(0)],
+                Collective::Allgatherv | Collective::Alltoallv | Collective::ReduceScatter => {
+                    vec![listed(1), listed(0)]
+                }
                 Collective::Barrier => vec![Amount::Each(0)],
                 _ => vec![Amount::Each(0), Amount::Each(1), Amount::Each(5), Amount::Each(64)],
             };
@@ -185,7 +206,8 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
                                     None => {}
                                     Some(Ok(())) => programs += 2 * p,
                                     Some(Err(fault)) => {
-                                        faults.push(format!("{collective} by {choice} on {text} of {amount:?}: {fault}"));
+                                        faults
+                                            .push(format!("{collective} by {choice} on {text} of {amount:?}: {fault}"));
                                     }
                                 }
                             }
