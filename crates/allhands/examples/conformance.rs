@@ -70,6 +70,7 @@ fn run(comm: &Comm, arguments: &Arguments) -> Result<()> {
     let report = suite::job::job(comm, arguments.seed, arguments.cases)?;
     if arguments.threads.is_none() {
         suite::library::library(comm, arguments.seed)?;
+        suite::joins::joins()?;
     }
     comm.barrier()?;
     if comm.rank() == 0 {

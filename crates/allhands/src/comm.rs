@@ -33,6 +33,8 @@ pub struct Comm {
     topology: Topology,
     /// What reaches the members that no memory reaches.
     far: Option<RefCell<Rc<Communicator>>>,
+    /// How often plans have used up its tags.
+    epoch: Cell<u64>,
     evidence: RefCell<Rc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
@@ -114,8 +116,18 @@ impl Comm {
         far: Option<Rc<Communicator>>,
         evidence: Rc<Evidence>,
     ) -> Comm {
-        let (far, evidence) = (far.map(RefCell::new), RefCell::new(evidence));
-        Comm { rank, id, members, me, topology, far, evidence, plans_made: Cell::new(0), cache: RefCell::default() }
+        Comm {
+            rank,
+            id,
+            members,
+            me,
+            topology,
+            far: far.map(RefCell::new),
+            epoch: Cell::new(0),
+            evidence: RefCell::new(evidence),
+            plans_made: Cell::new(0),
+            cache: RefCell::default(),
+        }
     }
 
     /// A thread moves this rank's runs on while it computes.
@@ -229,10 +241,13 @@ impl Comm {
     /// What reaches far members, for a plan of this number; a new communicator when MPI has no more tags.
     fn link(&self, plan: u64) -> Result<Option<Link>> {
         let Some(far) = &self.far else { return Ok(None) };
-        let tag = plan % (far.borrow().tags() + 1);
-        if tag == 0 && plan > 0 {
+        let tags = far.borrow().tags() + 1;
+        let (epoch, tag) = (plan / tags, plan % tags);
+        // Not every number is a plan's with messages: the first of an epoch may be passed over.
+        if epoch != self.epoch.get() {
             let another = far.borrow().duplicate()?;
             *far.borrow_mut() = another;
+            self.epoch.set(epoch);
         }
         Ok(Some(Link::new(far.borrow().clone(), tag, self.rank.world.me())))
     }

@@ -464,11 +464,14 @@ impl Engine {
         let peer = self.members[place.message.peer];
         let _reading =
             reading.map_err(|_| Error::Abandoned { rank: peer, reason: "its run ended with an error".into() })?;
+        if cursor.in_all != 0 || reference.bytes != place.message.bytes {
+            return Err(self.unexpected(place.message, reference.bytes));
+        }
         let whole = match place.side {
             None => place.message.whole().map(|part| self.address(part)),
             Some(_) => None,
         };
-        // SAFETY: the reference is being read; the part is as long as the message.
+        // SAFETY: the reference is being read; the part is as long as the message, and so is what it names.
         let read = unsafe { self.world.node.reach.read(from, reference, whole, |piece| place.put(cursor, piece)) };
         read.map_err(|error| Error::Unreadable { rank: peer, reason: error.0.to_string() })?;
         cursor.in_all = place.message.bytes;

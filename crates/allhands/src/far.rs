@@ -16,20 +16,21 @@ use crate::node::Piece;
 
 /// The MPI job that a rank belongs to.
 pub(crate) struct Job {
-    mpi: &'static Mpi,
-    comm: Handle,
+    /// Kept while this rank may wait, also when only parts of it are left.
+    communicator: Rc<Communicator>,
 }
 
 impl Job {
-    pub(crate) fn new(communicator: &Communicator) -> Job {
-        Job { mpi: communicator.mpi, comm: communicator.handle }
+    pub(crate) fn new(communicator: Rc<Communicator>) -> Job {
+        Job { communicator }
     }
 
     /// Lets MPI move messages, ours and the program's.
     pub(crate) fn progress(&self) {
-        let (any, tag) = (self.mpi.constants().integers.any_source, 0);
+        let Communicator { mpi, handle, .. } = &*self.communicator;
+        let (any, tag) = (mpi.constants().integers.any_source, 0);
         // An error here is one of a message, and is found where that message is waited for.
-        let _ = self.mpi.iprobe(any, tag, self.comm);
+        let _ = mpi.iprobe(any, tag, *handle);
     }
 }
 

@@ -96,6 +96,10 @@ type Invitation = [u64; 4];
 fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     let helped = progress_thread()?;
     mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
+    if mpi.comm_test_inter(handle)? {
+        let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
+        return Err(Error::Operation(text.into()));
+    }
     let communicator = Communicator::own(mpi, mpi.comm_dup(handle)?)?;
     let comm = communicator.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
@@ -112,7 +116,7 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
         }
     };
     let cores = node.cores();
-    let world = World::of_job(Job::new(&communicator), me, ranks, node, neighbours, cores);
+    let world = World::of_job(Job::new(communicator.clone()), me, ranks, node, neighbours, cores);
     let evidence = evidence(mpi, comm, me)?;
     let comm = Comm::of_world(world, topology, Some(communicator), evidence);
     if helped {

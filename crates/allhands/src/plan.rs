@@ -130,6 +130,10 @@ pub(crate) struct Core {
     own: Option<(Buffer, Buffer)>,
     /// How that run ended, if it has.
     outcome: Option<Result<()>>,
+    /// It is being moved on, or an operation of the user's panicked while it was.
+    moving: bool,
+    /// A run was not completed: messages of it may still come, which are not those of another run.
+    broken: bool,
 }
 
 /// What performs the collective.
@@ -157,6 +161,8 @@ impl Core {
             under_way: None,
             own: None,
             outcome: None,
+            moving: false,
+            broken: false,
         }
     }
 
@@ -184,6 +190,7 @@ impl Core {
 
     /// Ends a run that cannot be completed.
     fn abandon(&mut self) {
+        self.broken = true;
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.abandon(),
             // MPI cannot take a collective back: it may keep the buffers.
@@ -196,12 +203,22 @@ impl Core {
     pub(crate) fn progress(&mut self) -> Result<bool> {
         let Some(buffers) = self.under_way else { return Ok(true) };
         if self.outcome.is_none() {
+            if std::mem::replace(&mut self.moving, true) {
+                let text = "an operation panicked in an earlier step, and left a run half done";
+                return Err(Error::Operation(text.into()));
+            }
             self.outcome = match self.step(buffers) {
                 Ok(false) => None,
                 ended => Some(ended.map(|_| ())),
             };
+            self.moving = false;
         }
         self.outcome.clone().transpose().map(|ended| ended.is_some())
+    }
+
+    /// Whether the run under way, if there is one, is through.
+    pub(crate) fn ended(&self) -> bool {
+        self.under_way.is_none() || self.outcome.is_some() || self.moving
     }
 
     fn check(&self, which: &'static str, given: usize, needed: usize) -> Result<()> {
@@ -234,8 +251,14 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
         Means::Schedule(scheduled) => unsafe { scheduled.begin(buffers, input, output) },
-        // SAFETY: the caller keeps the buffers until this function returns.
         Means::Library(native) => {
+            // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
+            let ready = || {
+                rank.progress();
+                rank.quiet()
+            };
+            rank.world.wait(&core.signature, &|| false, ready, |_| None).map_err(|error| rank.give_up(error))?;
+            // SAFETY: the caller keeps the buffers until this function returns.
             return unsafe { native.run(buffers, input, output) }.map_err(|error| rank.give_up(error));
         }
     }
@@ -326,13 +349,15 @@ impl<T: Element> Plan<T> {
 
     /// The plan, when a run that is still under way is through.
     fn idle(&self) -> Result<RefMut<'_, Core>> {
-        let core = self.core.borrow_mut();
-        if core.under_way.is_none() {
-            return Ok(core);
+        if self.core.borrow().under_way.is_some() {
+            finish(&self.core, &self.rank)?;
         }
-        drop(core);
-        finish(&self.core, &self.rank)?;
-        Ok(self.core.borrow_mut())
+        let core = self.core.borrow_mut();
+        if core.broken {
+            let reason = "an earlier run of this plan was not completed; make a new plan".into();
+            return Err(Error::Abandoned { rank: self.rank.world.me(), reason });
+        }
+        Ok(core)
     }
 
     /// Begins the collective. It moves on whenever this rank tests or waits for anything; until then the output is borrowed.

@@ -100,7 +100,7 @@ impl Desk {
                 continue;
             }
             // SAFETY: we hold the lock, so the rank's thread is outside; the state lives until we have ended.
-            unsafe { &*rank }.progress();
+            unsafe { &*rank }.progress_all();
             drop(runs);
             std::thread::sleep(PAUSE);
             runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! What is common to all communicators of one rank: the world it is in, and the runs it has under way.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use crate::error::Error;
 use crate::plan::Core;
@@ -15,16 +15,32 @@ pub(crate) struct RankState {
     /// Plans with a run under way: they move on whenever this rank waits.
     under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
     how_many: Cell<usize>,
+    /// Whether this thread may be a rank of other worlds, too.
+    several: Cell<bool>,
+}
+
+thread_local! {
+    /// What this thread is a rank of: an MPI job can be joined more than once.
+    static HERE: RefCell<Vec<Weak<RankState>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl RankState {
     pub(crate) fn new(world: World) -> Rc<RankState> {
-        Rc::new(RankState {
+        let rank = Rc::new(RankState {
             world: Rc::new(world),
             under_way: RefCell::default(),
             how_many: Cell::new(0),
+            several: Cell::new(false),
             helper: RefCell::default(),
-        })
+        });
+        HERE.with_borrow_mut(|here| {
+            here.retain(|other| other.strong_count() > 0);
+            here.push(Rc::downgrade(&rank));
+            if here.len() > 1 {
+                here.iter().filter_map(Weak::upgrade).for_each(|rank| rank.several.set(true));
+            }
+        });
+        rank
     }
 
     /// From now on a thread moves runs on while this rank computes.
@@ -39,15 +55,32 @@ impl RankState {
         self.helper.borrow().as_ref().map(Helper::enter)
     }
 
-    /// Moves every run under way on. Errors wait for the owner of the run.
+    /// Moves every run of this thread that is under way on. Errors wait for the owner of the run.
     #[inline]
     pub(crate) fn progress(&self) {
         if self.how_many.get() > 0 {
             self.progress_all();
         }
+        if self.several.get() {
+            self.progress_others();
+        }
     }
 
-    fn progress_all(&self) {
+    /// The others would wait for ever for a rank that waits in another world.
+    #[cold]
+    fn progress_others(&self) {
+        let mut index = 0;
+        while let Some(rank) = HERE.with_borrow(|here| here.get(index).cloned()) {
+            if let Some(rank) = rank.upgrade().filter(|rank| !std::ptr::eq(&**rank, self)) {
+                let _inside = rank.enter();
+                rank.progress_all();
+            }
+            index += 1;
+        }
+    }
+
+    /// Moves those of this world on.
+    pub(crate) fn progress_all(&self) {
         if let Ok(under_way) = self.under_way.try_borrow() {
             for core in under_way.iter() {
                 if let Ok(mut core) = core.try_borrow_mut() {
@@ -55,6 +88,11 @@ impl RankState {
                 }
             }
         }
+    }
+
+    /// Whether every run under way is through.
+    pub(crate) fn quiet(&self) -> bool {
+        self.under_way.borrow().iter().all(|core| core.try_borrow().is_ok_and(|core| core.ended()))
     }
 
     pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {

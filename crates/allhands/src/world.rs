@@ -1,6 +1,6 @@
 //! All ranks of a run, as one of them sees them: who is reached through shared memory, who through MPI, and waiting for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -127,7 +127,7 @@ impl World {
         }
         let mut began: Option<Instant> = None;
         let mut looked = Duration::ZERO;
-        let mut suspect = None;
+        let (mut suspect, dead) = (None, Cell::new(None));
         let meanwhile = || {
             if let Some(job) = &self.job
                 && !far()
@@ -152,7 +152,12 @@ impl World {
             }
             let gone = |rank: usize| {
                 let seat = self.places[rank].map(|place| self.node.seat(place));
-                seat.is_some_and(|seat| seat.left() || pulse && seat.dead())
+                let found = seat.is_some_and(|seat| pulse && seat.dead());
+                if found {
+                    // Until the next look, which comes long before the next pulse.
+                    dead.set(Some(rank));
+                }
+                found || dead.get() == Some(rank) || seat.is_some_and(|seat| seat.left())
             };
             // What a rank sent before it went may have been taken only in part: it is missed if it is still awaited after
             // everything that had come was taken.
@@ -215,6 +220,18 @@ impl World {
     /// Memory that the neighbours at some places use together: each says how much it needs, the first makes `size` of the
     /// greatest need. That need, and the memory.
     pub(crate) fn share(
+        &self,
+        operation: &str,
+        key: u64,
+        places: &[usize],
+        need: usize,
+        size: impl Fn(usize) -> usize,
+    ) -> Result<(usize, Arc<Mapping>)> {
+        // The others wait for what this rank did not tell them.
+        self.offer(operation, key, places, need, size).inspect_err(|error| self.fail(&error.to_string()))
+    }
+
+    fn offer(
         &self,
         operation: &str,
         key: u64,

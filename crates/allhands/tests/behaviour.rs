@@ -272,3 +272,74 @@ fn ranks_that_end_at_once_after_the_last_run_are_not_missed() {
         outcome.unwrap();
     }
 }
+
+#[test]
+fn a_plan_of_which_a_run_failed_gives_no_answer_any_more() {
+    let ranks = Threads::new(flat(2)).timeout(Duration::from_millis(50));
+    let failed = std::sync::Barrier::new(2);
+    let outcome = ranks.run(|comm| {
+        let mut plan = comm.allreduce_plan::<u64>(1, Op::sum())?;
+        let mut sum = [0];
+        if comm.rank() == 0 {
+            let stuck = plan.run(&[1], &mut sum);
+            assert!(matches!(stuck, Err(Error::Stuck { .. })), "{stuck:?}");
+            failed.wait();
+            // The other rank may already have answered, with what it was sent in the run that failed.
+            failed.wait();
+            let again = plan.run(&[100], &mut sum);
+            assert!(matches!(again, Err(Error::Abandoned { rank: 0, .. })), "{again:?}, {sum:?}");
+        } else {
+            failed.wait();
+            let _ = plan.run(&[10], &mut sum);
+            failed.wait();
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_run_in_which_an_operation_panicked_is_not_taken_up_again() {
+    let panicked = AtomicUsize::new(0);
+    let panicked: &'static AtomicUsize = Box::leak(Box::new(panicked));
+    let outcome = Threads::new(flat(2)).timeout(Duration::from_secs(5)).run(|comm| {
+        let me = comm.rank();
+        let op = Op::user(true, move |a: u64, b: u64| {
+            // In the middle of a vector, once.
+            if me == 0 && a + b == 50 && panicked.fetch_add(1, Ordering::Relaxed) == 0 {
+                panic!("once")
+            }
+            a + b
+        });
+        let mut plan = comm.allreduce_plan_with::<u64>(200, op, &Options::new().algorithm("recursive-doubling"))?;
+        let (input, mut output) = ((0..200).map(|i| i / 2).collect::<Vec<u64>>(), vec![0; 200]);
+        if me == 1 {
+            std::thread::sleep(Duration::from_millis(30));
+            return plan.run(&input, &mut output);
+        }
+        let mut pending = plan.start(&input, &mut output)?;
+        let caught = loop {
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pending.test())) {
+                Ok(Ok(false)) => {}
+                other => break other,
+            }
+        };
+        assert!(caught.is_err());
+        let waited = pending.wait();
+        assert!(waited.is_err(), "half of it was combined twice: {:?}", &output[..20]);
+        Ok(())
+    });
+    assert!(!matches!(outcome, Err(Error::Panicked { .. })), "{outcome:?}");
+    assert_eq!(panicked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn counts_that_differ_far_behind_are_told_apart() {
+    let outcome = allhands::threads(flat(60), |comm| {
+        let me = comm.rank();
+        let mut counts = vec![1000; 60];
+        counts[59] += usize::from(me == 7);
+        comm.allgatherv(&vec![me as u32; counts[me]], &mut vec![0; counts.iter().sum()], &counts)
+    });
+    assert!(matches!(outcome, Err(Error::Mismatch { .. })), "{outcome:?}");
+}

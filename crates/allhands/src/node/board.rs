@@ -30,6 +30,8 @@ struct Joining {
     key: u64,
     missing: u32,
     first: u32,
+    /// Of all that is asked for, which may be longer than the text.
+    hash: u64,
     asked: Text<240>,
 }
 
@@ -86,11 +88,12 @@ impl Board {
     }
 
     /// Joins the plan that `ranks` of the node make together, as rank `me`; or says who asked for what else.
-    pub(crate) fn join(&self, key: u64, ranks: usize, me: usize, asked: &str) -> Result<(), (usize, String)> {
+    pub(crate) fn join(&self, key: u64, ranks: usize, me: usize, text: &str) -> Result<(), (usize, String)> {
         if ranks <= 1 {
             return Ok(());
         }
-        let asked = &asked[..asked.floor_char_boundary(240)];
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
         self.locked(|notes| {
             let place = notes.joining.iter().position(|joining| joining.key == key);
             let Some(place) = place.or_else(|| notes.joining.iter().position(|joining| joining.key == 0)) else {
@@ -98,16 +101,17 @@ impl Board {
             };
             let joining = &mut notes.joining[place];
             if joining.key == 0 {
-                *joining =
-                    Joining { key, missing: ranks as u32, first: me as u32, asked: Text { len: 0, bytes: [0; 240] } };
-                joining.asked.set(asked);
+                let asked = Text { len: 0, bytes: [0; 240] };
+                *joining = Joining { key, missing: ranks as u32, first: me as u32, hash, asked };
+                joining.asked.set(text);
             }
-            let (first, expected) = (joining.first as usize, joining.asked.get());
+            let (first, same) = (joining.first as usize, joining.hash == hash);
+            let expected = if same { String::new() } else { joining.asked.get() };
             joining.missing -= 1;
             if joining.missing == 0 {
                 joining.key = 0;
             }
-            if expected == asked { Ok(()) } else { Err((first, expected)) }
+            if same { Ok(()) } else { Err((first, expected)) }
         })
     }
 }

@@ -29,7 +29,7 @@
 //! The sender stores PUBLISHED, then sends the letter (Release). The receiver moves PUBLISHED to READING (Acquire), reads,
 //! stores IDLE (Release). The sender sees IDLE (Acquire): all reads of its memory happened before. A sender that gives up
 //! moves PUBLISHED to REVOKED by compare-exchange; if that fails because the receiver is READING, it waits for IDLE, which a
-//! running receiver always stores, also when it unwinds. So when the sender returns, nobody reads its memory. The state
+//! running receiver always stores, also when it unwinds; a process that is gone reads no more. So when the sender returns, nobody reads its memory. The state
 //! carries the number of the reference, so that a letter put aside cannot be taken for a later one.
 
 use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
@@ -233,14 +233,14 @@ impl Channel {
         state >> 2 != number || matches!(state & 3, IDLE | REVOKED)
     }
 
-    /// Takes a reference back, or waits until it has been read.
-    pub(crate) fn revoke(&self, number: u32) {
+    /// Takes a reference back, or waits until it has been read, or its reader is `gone`.
+    pub(crate) fn revoke(&self, number: u32, mut gone: impl FnMut() -> bool) {
         loop {
             let (published, revoked) = (number << 2 | PUBLISHED, number << 2 | REVOKED);
             let outcome =
                 self.reference(number).compare_exchange(published, revoked, Ordering::AcqRel, Ordering::Acquire);
             match outcome {
-                Err(state) if state == number << 2 | READING => spin_loop(),
+                Err(state) if state == number << 2 | READING && !gone() => spin_loop(),
                 _ => return,
             }
             #[cfg(loom)]
@@ -344,12 +344,94 @@ mod models {
                     Ok::<(), Revoked>(())
                 }
             });
-            channel.revoke(number);
+            channel.revoke(number, || false);
             // After revoke returned the memory is the sender's again.
             // SAFETY: what the protocol promises; loom would report a concurrent read.
             memory.with_mut(|value| unsafe { *value = 8 });
             assert!(channel.settled(number));
             let _ = receiver.join().unwrap();
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn channel() -> Box<Channel> {
+        // SAFETY: all zeros is an empty channel.
+        unsafe { Box::new(std::mem::zeroed()) }
+    }
+
+    #[test]
+    fn letters_are_numbered_beyond_the_last_number() {
+        const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
+        let begin = u32::MAX - 5 * SLOTS as u32;
+        let channel = channel();
+        channel.consumed.0.store(begin, Ordering::Relaxed);
+        let mut outgoing = Outgoing { sent: begin, seen: begin, referred: 0 };
+        let mut incoming = Incoming { taken: begin };
+        let (mut sent, mut taken) = (0u64, 0u64);
+        while taken < 20 * SLOTS as u64 {
+            // As many as fit, then fewer than that.
+            while channel.room(&mut outgoing) {
+                // SAFETY: there is room, and eight bytes fit into the line.
+                unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, |to| to.cast::<u64>().write(sent)) };
+                sent += 1;
+            }
+            assert!(sent - taken <= SLOTS as u64, "a letter was overwritten");
+            for _ in 0..1 + taken % SLOTS as u64 {
+                // SAFETY: this thread receives; the payload has eight bytes.
+                let Some(letter) = (unsafe { channel.next(&incoming, NO_BODIES) }) else { break };
+                // SAFETY: as above.
+                assert_eq!(unsafe { letter.payload.cast::<u64>().read_unaligned() }, taken);
+                channel.consume(&mut incoming);
+                taken += 1;
+            }
+        }
+        assert!(outgoing.sent < begin);
+        // An empty channel has nothing to give, whatever was in its slots before.
+        while unsafe { channel.next(&incoming, NO_BODIES) }.is_some() {
+            channel.consume(&mut incoming);
+            taken += 1;
+        }
+        assert_eq!(sent, taken);
+    }
+
+    #[test]
+    fn references_are_numbered_beyond_the_last_number() {
+        let channel = channel();
+        let mut outgoing = Outgoing { sent: 0, seen: 0, referred: (u32::MAX >> 2) - 40 };
+        let mut last = None;
+        for round in 0..100 {
+            let number = channel.refer(&mut outgoing).unwrap();
+            assert!(!channel.settled(number));
+            if round % 3 == 0 {
+                channel.revoke(number, || false);
+                assert!(channel.begin(number).is_err());
+            } else {
+                drop(channel.begin(number).unwrap());
+                assert_eq!(channel.begin(number).err(), Some(Revoked));
+            }
+            assert!(channel.settled(number) && last != Some(number));
+            last = Some(number);
+        }
+        assert!(outgoing.referred < 100);
+        // No more at once than there are places for.
+        let all: Vec<Option<u32>> = (0..=REFERENCES).map(|_| channel.refer(&mut outgoing)).collect();
+        assert!(all[..REFERENCES].iter().all(Option::is_some) && all[REFERENCES].is_none());
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_not_waited_for() {
+        let channel = channel();
+        let number = channel.refer(&mut Outgoing::default()).unwrap();
+        std::mem::forget(channel.begin(number).unwrap());
+        let mut asked = 0;
+        channel.revoke(number, || {
+            asked += 1;
+            asked == 3
+        });
+        assert_eq!(asked, 3);
     }
 }

@@ -63,20 +63,19 @@ impl Threads {
             let spawn = |rank: usize| {
                 std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, move || one_of(&one, rank))
             };
-            let handles: Vec<_> = (0..ranks).map(spawn).collect();
-            let join =
-                |(rank, handle): (usize, std::io::Result<std::thread::ScopedJoinHandle<'_, Result<R>>>)| match handle {
-                    Ok(handle) => handle
-                        .join()
-                        .unwrap_or_else(|panic| Err(Error::Panicked { rank, message: message_of(&*panic) })),
-                    Err(error) => {
-                        let error = Error::Spawn { rank, reason: error.to_string() };
-                        // Nobody else takes this seat: through it the others get to know.
-                        let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
-                        world.fail(&error.to_string());
-                        Err(error)
-                    }
-                };
+            let started = |rank: usize| {
+                spawn(rank).map_err(|error| {
+                    let error = Error::Spawn { rank, reason: error.to_string() };
+                    // Nobody else takes this seat: through it the others get to know, before anybody waits for them.
+                    let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
+                    world.fail(&error.to_string());
+                    error
+                })
+            };
+            let handles: Vec<_> = (0..ranks).map(started).collect();
+            let join = |(rank, handle): (usize, Result<std::thread::ScopedJoinHandle<'_, Result<R>>>)| {
+                handle?.join().unwrap_or_else(|panic| Err(Error::Panicked { rank, message: message_of(&*panic) }))
+            };
             handles.into_iter().enumerate().map(join).collect()
         });
         // The cause before what followed from it.

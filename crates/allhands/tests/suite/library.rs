@@ -1,6 +1,6 @@
 //! The MPI library's own collectives, through the same plans: what the algorithm `mpi` gives.
 
-use allhands::{Comm, Result};
+use allhands::{Comm, Op, Options, Result};
 use allhands_schedule::{Collective, algorithms};
 
 use super::case::{Case, Kind};
@@ -33,6 +33,28 @@ pub(crate) fn library(world: &Comm, seed: u64) -> Result<usize> {
             served += 1;
         }
     }
-    world.barrier_plan_with(&allhands::Options::new().algorithm("mpi"))?.run(&[], &mut [])?;
+    beside_ours(world)?;
+    world.barrier_plan_with(&Options::new().algorithm("mpi"))?.run(&[], &mut [])?;
     Ok(served)
+}
+
+/// A collective of MPI's own while one of ours is under way, which others wait for first.
+fn beside_ours(world: &Comm) -> Result<()> {
+    const COUNT: usize = 50_000;
+    let (me, p) = (world.rank(), world.size());
+    let mut ours = world.allreduce_plan::<u64>(COUNT, Op::sum())?;
+    let mut theirs = world.bcast_plan_with::<u64>(1, 0, &Options::new().algorithm("mpi"))?;
+    for run in 0..4 {
+        let (input, mut output, mut word) = (vec![1; COUNT], vec![0; COUNT], [(me + run) as u64]);
+        let pending = ours.start(&input, &mut output)?;
+        if me % 2 == run % 2 {
+            theirs.run_in_place(&mut word)?;
+            pending.wait()?;
+        } else {
+            pending.wait()?;
+            theirs.run_in_place(&mut word)?;
+        }
+        assert_eq!((output, word), (vec![p as u64; COUNT], [run as u64]));
+    }
+    Ok(())
 }

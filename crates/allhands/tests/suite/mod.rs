@@ -7,6 +7,8 @@ mod barrier;
 pub(crate) mod case;
 pub(crate) mod job;
 #[allow(dead_code)] // only jobs of MPI ranks can
+pub(crate) mod joins;
+#[allow(dead_code)] // only jobs of MPI ranks can
 pub(crate) mod library;
 pub(crate) mod player;
 pub(crate) mod sample;
