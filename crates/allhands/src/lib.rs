@@ -49,7 +49,7 @@ pub use comm::Comm;
 pub use error::{Error, Result};
 pub use job::mpi;
 pub use op::Op;
-pub use plan::{Options, Pending, Plan};
+pub use plan::{Options, Pending, Plan, UnderWay};
 pub use threads::{Threads, threads};
 pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
 

@@ -373,6 +373,62 @@ impl<T: Element> Plan<T> {
         Ok(Pending { plan: self, output, done: false })
     }
 
+    /// Begins the collective, does `work`, and completes it. Unlike [`start`](Plan::start) it copies nothing, because the buffers are
+    /// sure to stay until it is complete. `work` may move it on, and may begin others the same way.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let mut plan = comm.allreduce_plan::<f64>(1000, Op::sum())?;
+    ///     let (x, mut y) = (vec![1.0; 1000], vec![0.0; 1000]);
+    ///     let work = plan.during(&x, &mut y, |run| {
+    ///         let half: u64 = (0..5000).sum(); // something else
+    ///         run.test()?; // once in a while, to move the collective on
+    ///         Ok(half + (5000..10_000).sum::<u64>())
+    ///     })?;
+    ///     assert_eq!((work, y[0]), (49_995_000, 2.0));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn during<R>(
+        &mut self,
+        input: &[T],
+        output: &mut [T],
+        work: impl FnOnce(&mut UnderWay<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let library = matches!(self.core.borrow().means, Means::Library(_));
+        if library {
+            // MPI cannot be made to let go of buffers if `work` panics: it gets the plan's own.
+            let pending = self.start(input, output)?;
+            let result = work(&mut UnderWay { core: &pending.plan.core, rank: &pending.plan.rank });
+            pending.wait()?;
+            return result;
+        }
+        {
+            let _inside = self.rank.enter();
+            let mut core = self.idle()?;
+            core.check("input", input.len(), core.input)?;
+            core.check("output", output.len(), core.output)?;
+            if let Means::Schedule(scheduled) = &mut core.means {
+                // SAFETY: the slices are as long as the program needs, and borrowed until this function returns; `Ending` ends
+                // the run before that, also when `work` panics.
+                unsafe { scheduled.begin(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) };
+            }
+            core.under_way = Some(Buffers::Apart);
+            core.outcome = None;
+            drop(core);
+            self.rank.enlist(&self.core);
+            self.rank.progress();
+        }
+        let ending = Ending { core: &self.core, rank: &self.rank };
+        let result = work(&mut UnderWay { core: &self.core, rank: &self.rank });
+        std::mem::forget(ending);
+        let _inside = self.rank.enter();
+        finish(&self.core, &self.rank)?;
+        result
+    }
+
     /// Begins the collective with the input in the output's place.
     pub fn start_in_place<'a>(&'a mut self, buffer: &'a mut [T]) -> Result<Pending<'a, T>> {
         let _inside = self.rank.enter();
@@ -451,6 +507,37 @@ impl<T> Drop for Plan<T> {
                 let _ = finish(&self.core, &self.rank);
             }
         }
+    }
+}
+
+/// A collective that runs while other work is done: see [`Plan::during`].
+pub struct UnderWay<'a> {
+    core: &'a Rc<RefCell<Core>>,
+    rank: &'a Rc<RankState>,
+}
+
+impl UnderWay<'_> {
+    /// Moves on without waiting; whether the collective is complete on this rank.
+    pub fn test(&mut self) -> Result<bool> {
+        let _inside = self.rank.enter();
+        self.rank.progress();
+        self.core.borrow_mut().progress()
+    }
+}
+
+/// Ends a run on the caller's buffers when the work beside it panics.
+struct Ending<'a> {
+    core: &'a Rc<RefCell<Core>>,
+    rank: &'a Rc<RankState>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let _inside = self.rank.enter();
+        self.rank.retire(self.core);
+        let mut core = self.core.borrow_mut();
+        core.abandon();
+        core.under_way = None;
     }
 }
 

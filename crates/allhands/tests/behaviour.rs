@@ -343,3 +343,13 @@ fn counts_that_differ_far_behind_are_told_apart() {
     });
     assert!(matches!(outcome, Err(Error::Mismatch { .. })), "{outcome:?}");
 }
+
+#[test]
+fn work_that_panics_beside_a_collective_gives_the_buffers_back() {
+    let outcome = allhands::threads(flat(2), |comm| {
+        let mut plan = comm.allreduce_plan::<u64>(5000, Op::sum())?;
+        let (x, mut y) = (vec![1; 5000], vec![0; 5000]);
+        plan.during(&x, &mut y, |_| if comm.rank() == 0 { panic!("no more ideas") } else { Ok(()) })
+    });
+    assert!(matches!(&outcome, Err(Error::Panicked { rank: 0, message }) if message == "no more ideas"), "{outcome:?}");
+}

@@ -23,15 +23,16 @@ pub(crate) fn measure(bench: &Bench<'_>) -> Result<()> {
     let mut y = vec![0.0; COUNT];
     let name = plan.algorithm().to_string();
     let ours = |tests: usize, steps: u64, work: bool| -> Result<()> {
-        let mut pending = plan.start(&x, &mut y)?;
-        if work {
-            for _ in 0..tests {
+        plan.during(&x, &mut y, |run| {
+            if work {
+                for _ in 0..tests {
+                    compute(steps / (tests as u64 + 1));
+                    run.test()?;
+                }
                 compute(steps / (tests as u64 + 1));
-                pending.test()?;
             }
-            compute(steps / (tests as u64 + 1));
-        }
-        pending.wait()
+            Ok(())
+        })
     };
     one(bench, &format!("allhands algorithm={name} progress={progress}"), ours)?;
     if progress != "none" {

@@ -14,15 +14,18 @@ pub(crate) enum How {
     /// With a few tests, not the same number on every rank, before the wait.
     NonBlocking,
     NonBlockingInPlace,
+    /// On the caller's buffers, with a few tests.
+    During,
 }
 
 impl How {
     /// All of them by turns, so that each follows each.
     pub(crate) fn of(run: usize) -> How {
-        match run % 5 {
+        match run % 6 {
             0 | 3 => How::Blocking,
             1 => How::InPlace,
             2 => How::NonBlocking,
+            4 => How::During,
             _ => How::NonBlockingInPlace,
         }
     }
@@ -119,9 +122,15 @@ impl<T: Sample> Play for Player<T> {
                 pending.wait()?;
             }
             How::NonBlockingInPlace => self.plan.start_in_place(&mut buffer)?.wait()?,
+            How::During => self.plan.during(&input, &mut output, |run| {
+                for _ in 0..self.me % 3 {
+                    run.test()?;
+                }
+                Ok(())
+            })?,
         }
         let result = match how {
-            How::Blocking | How::NonBlocking => &output,
+            How::Blocking | How::NonBlocking | How::During => &output,
             How::InPlace | How::NonBlockingInPlace => &buffer[..wanted.len()],
         };
         self.compare(result, &wanted, &format!("{how:?}"), run);
