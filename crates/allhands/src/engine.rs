@@ -31,6 +31,8 @@ pub(crate) struct Engine {
     takes: Vec<Inlet>,
     /// Sends that found no room, in order.
     pending: Vec<usize>,
+    /// Far sends that MPI has not been asked about since they began.
+    unasked: Vec<usize>,
     meetings: Vec<Option<Gathering>>,
     common: Option<Common>,
     scratch: Buffer,
@@ -162,6 +164,7 @@ impl Engine {
             members,
             link,
             pending: Vec::with_capacity(program.sends.len()),
+            unasked: Vec::with_capacity(program.sends.len()),
             sends,
             takes,
             meetings,
@@ -205,11 +208,26 @@ impl Engine {
                 if !self.pending.is_empty() {
                     self.pump(program);
                 }
+                if !self.unasked.is_empty() {
+                    self.ask();
+                }
                 return Ok(false);
             }
             self.at += 1;
         }
+        self.unasked.clear();
         Ok(true)
+    }
+
+    /// Asks once about each far send, while there is time: most are through then, and settled without another call.
+    fn ask(&mut self) {
+        let Some(link) = &self.link else { return };
+        for index in self.unasked.drain(..) {
+            if let Outlet::Far(outbound) = &mut self.sends[index] {
+                // An error is found again where the send is settled.
+                let _ = link.sent(outbound);
+            }
+        }
     }
 
     /// The first rank that has to act before the run can go on, and of which `gone` is true.
@@ -243,6 +261,7 @@ impl Engine {
     /// Gives up: nobody reads or writes this rank's memory any more when this returns.
     pub(crate) fn abandon(&mut self) {
         self.pending.clear();
+        self.unasked.clear();
         for outlet in &mut self.sends {
             if let Outlet::Reference { to, number: Some(number), .. } = outlet {
                 self.world.node.revoke(*to, *number);
@@ -349,6 +368,7 @@ impl Engine {
                 let pieces = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                 // SAFETY: the program does not write the parts before it settles this message; `abandon` takes it back.
                 unsafe { link.send(outbound, pieces, message.bytes)? };
+                self.unasked.push(index);
                 return Ok(true);
             }
         }

@@ -293,9 +293,9 @@ impl Link {
     #[inline]
     pub(crate) fn arrived(&self, message: &mut Message, bytes: usize) -> Result<Option<Option<*const u8>>> {
         let size = |came: usize| Error::Size { rank: self.me, other: message.peer as usize, expected: bytes, came };
-        let status = match self.mpi().test(&mut message.handle) {
+        let came = match self.mpi().test_bytes(&mut message.handle, bytes) {
             Ok(None) => return Ok(None),
-            Ok(Some(status)) => status,
+            Ok(Some(came)) => came,
             Err(error) => {
                 message.active = false;
                 return Err(match &error {
@@ -305,8 +305,8 @@ impl Link {
             }
         };
         message.active = false;
-        if status.bytes != bytes {
-            return Err(size(status.bytes));
+        if came != bytes {
+            return Err(size(came));
         }
         Ok(Some(message.staged.then_some(message.packed.as_ptr().cast())))
     }

@@ -121,8 +121,8 @@ impl World {
         if far() {
             patience.nap = NAP_FOR_MPI.min(patience.nap);
             if self.crowded {
-                // Every look moves all of MPI: one, then the others' turn.
-                (patience.spins, patience.yields) = (1, 300);
+                // Every look moves all of MPI: a few, then the others' turn.
+                (patience.spins, patience.yields) = (5, 300);
             }
         }
         let mut began: Option<Instant> = None;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::{Error, Handle, Handles, Mpi, Result, Statuses};
+use crate::{Abi, Error, Handle, Handles, Mpi, Result, Statuses};
 
 /// Room for a status of any library.
 #[derive(Clone, Copy, Debug)]
@@ -316,6 +316,26 @@ impl Mpi {
         let code = unsafe { (self.raw().test)(request, &mut flag, &mut status) };
         self.check("MPI_Test", code)?;
         Ok(if flag != 0 { Some(self.status(&status)) } else { None })
+    }
+
+    /// How many bytes a message of bytes has brought, if it is complete; `expected` of them cost no further call.
+    #[inline]
+    pub fn test_bytes(&self, request: &mut Handle, expected: usize) -> Result<Option<usize>> {
+        let mut flag = 0;
+        let mut status = RawStatus::new();
+        // SAFETY: request, flag and status are writable, and the status has room for any library's.
+        let code = unsafe { (self.raw().test)(request, &mut flag, &mut status) };
+        self.check("MPI_Test", code)?;
+        if flag == 0 {
+            return Ok(None);
+        }
+        // Where these libraries keep the count. One that kept something else there would be asked, as others are.
+        let kept = match self.abi() {
+            Abi::OpenMpi => Some(status.int(16) as u32 as u64 | (status.int(20) as u32 as u64) << 32),
+            Abi::Mpich => Some(status.int(0) as u32 as u64 | ((status.int(4) as u32 >> 1) as u64) << 32),
+            Abi::Standard => None,
+        };
+        Ok(Some(if kept == Some(expected as u64) { expected } else { self.status(&status).bytes }))
     }
 
     /// Whether a request is complete: as [`Mpi::test`], for those that do not ask about the message.

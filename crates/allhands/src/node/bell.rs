@@ -34,9 +34,9 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// Where ranks crowd the cores, spinning only keeps the others from running. Where they do not, somebody else may still
-    /// sit on the core of the rank that is waited for: after some 10 us of spinning, yields let it go on.
+    /// sit on the core of the rank that is waited for: after some 50 us of spinning, yields let it go on.
     pub(crate) fn new(crowded: bool, nap: Duration) -> Patience {
-        let (spins, yields) = if crowded { (30, 30) } else { (200, 1_000) };
+        let (spins, yields) = if crowded { (30, 30) } else { (1_000, 1_000) };
         Patience { spins, yields, nap }
     }
 }
