@@ -15,9 +15,11 @@ const fn plain(arguments: &'static [&'static str]) -> Step {
     Step { arguments, rustflags: None }
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     plain(&["fmt", "--all", "--check"]),
     plain(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    // Some tests run examples as jobs.
+    plain(&["build", "--workspace", "--examples"]),
     plain(&["test", "--workspace", "--lib", "--bins", "--tests"]),
     plain(&["test", "--workspace", "--doc"]),
     plain(&["doc", "--workspace", "--no-deps", "--lib"]),

@@ -3,6 +3,7 @@
 mod bench;
 mod explain;
 mod list;
+mod tune;
 mod verify;
 
 use clap::Parser;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Verify(verify::Verify),
     Bench(bench::Bench),
+    Tune(tune::Tune),
 }
 
 impl Command {
@@ -38,6 +40,7 @@ impl Command {
         match self {
             Command::Verify(verify) => verify.run(),
             Command::Bench(bench) => bench.run(),
+            Command::Tune(tune) => tune.run(),
             // What one process does alone is done by a job's first.
             _ if !job::first() => Ok(()),
             Command::List(list) => list.run(),

@@ -11,17 +11,17 @@ use super::report::Line;
 use super::values::{Value, input, plan, wanted};
 
 /// What all ranks do together.
-pub(super) struct Job<'a> {
-    pub(super) collective: Collective,
-    pub(super) transport: &'a str,
-    pub(super) names: &'a [String],
-    pub(super) sizes: &'a [usize],
-    pub(super) iterations: Option<usize>,
-    pub(super) bar: &'a ProgressBar,
+pub(in crate::commands) struct Job<'a> {
+    pub(in crate::commands) collective: Collective,
+    pub(in crate::commands) transport: &'a str,
+    pub(in crate::commands) names: &'a [String],
+    pub(in crate::commands) sizes: &'a [usize],
+    pub(in crate::commands) iterations: Option<usize>,
+    pub(in crate::commands) bar: &'a ProgressBar,
 }
 
 /// What a rank has to tell.
-pub(super) enum Measured {
+pub(in crate::commands) enum Measured {
     /// The same on every rank.
     Lines(Vec<Line>),
     /// A collective gave a wrong result on this rank.
@@ -40,7 +40,7 @@ const BATCH: Duration = Duration::from_micros(50);
 const MOST_RUNS: f64 = 1000.0;
 
 impl Job<'_> {
-    pub(super) fn rank(&self, comm: &Comm) -> allhands::Result<Measured> {
+    pub(in crate::commands) fn rank(&self, comm: &Comm) -> allhands::Result<Measured> {
         let mut order = Shuffle(1);
         let mut lines = Vec::new();
         for &bytes in self.sizes {

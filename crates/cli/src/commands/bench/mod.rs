@@ -1,8 +1,8 @@
 //! `allhands bench`: how long collectives take on the ranks of an MPI job, or on thread ranks of this machine.
 
-mod measure;
+pub(super) mod measure;
 mod names;
-mod report;
+pub(super) mod report;
 mod values;
 
 use std::io::IsTerminal;

@@ -11,24 +11,24 @@ use crate::screen;
 
 /// The times of one algorithm at one size, in microseconds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Line {
-    pub(super) collective: &'static str,
-    pub(super) ranks: usize,
-    pub(super) bytes: usize,
-    pub(super) algorithm: String,
+pub(in crate::commands) struct Line {
+    pub(in crate::commands) collective: &'static str,
+    pub(in crate::commands) ranks: usize,
+    pub(in crate::commands) bytes: usize,
+    pub(in crate::commands) algorithm: String,
     /// Batches that were timed.
-    pub(super) iterations: usize,
+    pub(in crate::commands) iterations: usize,
     /// Runs in each of them.
-    pub(super) runs: usize,
-    pub(super) median_us: f64,
-    pub(super) p10_us: f64,
-    pub(super) p90_us: f64,
-    pub(super) min_us: f64,
-    pub(super) max_us: f64,
+    pub(in crate::commands) runs: usize,
+    pub(in crate::commands) median_us: f64,
+    pub(in crate::commands) p10_us: f64,
+    pub(in crate::commands) p90_us: f64,
+    pub(in crate::commands) min_us: f64,
+    pub(in crate::commands) max_us: f64,
     /// The median divided by the best median of this size.
-    pub(super) ratio_to_best: f64,
+    pub(in crate::commands) ratio_to_best: f64,
     /// "threads", or what the MPI calls itself.
-    pub(super) transport: String,
+    pub(in crate::commands) transport: String,
 }
 
 const CSV: &str =
