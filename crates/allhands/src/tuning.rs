@@ -22,6 +22,7 @@ const SCHEMA: u32 = 1;
 /// let tuning: Tuning = r#"
 ///     schema = 1
 ///     transport = "threads"
+///     cells = 1
 ///     [[cell]]
 ///     collective = "allreduce"
 ///     nodes = 2
@@ -40,6 +41,9 @@ pub struct Tuning {
     schema: u32,
     /// What carried the messages: `threads`, or the version of an MPI library.
     pub transport: String,
+    /// How many cells follow: a file that was cut short has fewer.
+    #[serde(rename = "cells")]
+    count: usize,
     /// Where and when it was measured, in words.
     #[serde(default)]
     pub about: BTreeMap<String, String>,
@@ -109,6 +113,16 @@ pub enum TuningError {
         /// The file's.
         found: u32,
     },
+    /// It was cut short, or edited.
+    #[error(
+        "this tuning file says that it has {said} cells, but {found} are there; go on with `allhands tune`, or correct the number"
+    )]
+    Count {
+        /// What it says.
+        said: usize,
+        /// What is there.
+        found: usize,
+    },
     /// Something in it makes no sense.
     #[error("cell {number} of this tuning file ({what}): {fact}; make it anew with `allhands tune`")]
     Cell {
@@ -148,6 +162,9 @@ impl std::str::FromStr for Tuning {
             return Err(TuningError::Schema { found: head.schema });
         }
         let tuning: Tuning = toml::from_str(text).map_err(unreadable)?;
+        if tuning.count != tuning.cells.len() {
+            return Err(TuningError::Count { said: tuning.count, found: tuning.cells.len() });
+        }
         tuning.check()?;
         Ok(tuning)
     }
@@ -156,7 +173,8 @@ impl std::str::FromStr for Tuning {
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Written by `allhands tune`: which algorithm was the fastest, where and by how much.")?;
-        f.write_str(&toml::to_string(self).map_err(|_| fmt::Error)?)
+        let counted = Tuning { count: self.cells.len(), ..self.clone() };
+        f.write_str(&toml::to_string(&counted).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -334,7 +352,8 @@ mod tests {
     fn a_file_survives_being_written_and_read() {
         let mut tuning = file(&[cell((2, 4), 8, &[("nap", 1.5), ("mpi", 2.0)]), cell((2, 4), 64, &[("ring", 3.0)])]);
         tuning.about.insert("date".into(), "2026-11-15".into());
-        assert_eq!(tuning.to_string().parse::<Tuning>().unwrap(), tuning);
+        let read: Tuning = tuning.to_string().parse().unwrap();
+        assert_eq!((read.cells, read.about, read.transport), (tuning.cells, tuning.about, tuning.transport));
     }
 
     #[test]
@@ -372,6 +391,9 @@ mod tests {
         let good = file(&[cell((2, 4), 8, &[("nap", 1.5)])]).to_string();
         let half = &good[..good.len() / 2];
         assert!(said(half).starts_with("this is not a tuning file: line"), "{}", said(half));
+        let two = file(&[cell((2, 4), 8, &[("nap", 1.5)]), cell((2, 4), 64, &[("ring", 3.0)])]).to_string();
+        let one = &two[..two.rfind("[[cell]]").unwrap()];
+        assert!(said(one).contains("says that it has 2 cells, but 1 are there"), "{}", said(one));
         assert!(said("hello").contains("make one with `allhands tune`"));
         assert!(said("").contains("schema"));
         assert!(said(&good.replace("schema = 1", "schema = 7")).contains("schema 7"));

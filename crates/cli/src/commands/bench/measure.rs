@@ -17,6 +17,8 @@ pub(in crate::commands) struct Job<'a> {
     pub(in crate::commands) names: &'a [String],
     pub(in crate::commands) sizes: &'a [usize],
     pub(in crate::commands) iterations: Option<usize>,
+    /// Batches of each algorithm that are not counted.
+    pub(in crate::commands) warm_up: usize,
     pub(in crate::commands) bar: &'a ProgressBar,
 }
 
@@ -30,8 +32,8 @@ pub(in crate::commands) enum Measured {
     WrongElsewhere,
 }
 
-/// Batches of each algorithm that are not counted.
-const WARM_UP: usize = 5;
+/// Enough for the length of batches to settle.
+pub(in crate::commands) const WARM_UP: usize = 5;
 /// For all sizes together.
 const LIMIT: Duration = Duration::from_secs(15);
 /// The fastest algorithm's batch. Ranks leave a barrier about a microsecond apart.
@@ -78,7 +80,7 @@ impl Job<'_> {
         let (mut runs, mut batches) = (1, 0);
         let mut fastest = f64::INFINITY;
         let share = LIMIT.as_secs_f64() / self.sizes.len() as f64;
-        for _ in 0..WARM_UP {
+        for _ in 0..self.warm_up {
             let begin = Instant::now();
             for (plan, name) in plans.iter_mut().zip(self.names) {
                 fastest = fastest.min(bench.batch(plan, name, runs)?);

@@ -116,6 +116,7 @@ impl Bench {
             names: &names,
             sizes: &request.sizes,
             iterations: self.iterations,
+            warm_up: measure::WARM_UP,
             bar: &bar,
         };
         let ranks = Threads::new(topology.clone()).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
@@ -161,6 +162,7 @@ impl Bench {
                 names: &names,
                 sizes: &request.sizes,
                 iterations: self.iterations,
+                warm_up: measure::WARM_UP,
                 bar: &bar,
             };
             let measured = job.rank(comm)?;

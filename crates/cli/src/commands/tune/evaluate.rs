@@ -6,9 +6,9 @@ use allhands::{Comm, Tuning};
 use allhands_schedule::Collective;
 use indicatif::ProgressBar;
 
+use super::settle::{measured, screened};
 use super::shapes::{self, Shape};
 use super::{Stop, candidates};
-use crate::commands::bench::measure::{Job, Measured};
 use crate::failure::Result;
 use crate::screen;
 
@@ -63,22 +63,17 @@ pub(super) fn cells(comm: &Comm, collectives: usize, sizes: &[usize]) -> usize {
 }
 
 fn regret(comm: &Comm, collective: Collective, shape: Shape, bytes: usize) -> std::result::Result<Regret, Stop> {
-    let names: Vec<String> = std::iter::once("auto".into()).chain(candidates(comm, collective, bytes)?).collect();
-    let (transport, hidden) = (comm.transport(), ProgressBar::hidden());
-    let job =
-        Job { collective, transport: &transport, names: &names, sizes: &[bytes], iterations: Some(25), bar: &hidden };
-    let lines = match job.rank(comm)? {
-        Measured::Lines(lines) => lines,
-        Measured::Wrong(reason) => return Err(Stop::Wrong(Some(reason))),
-        Measured::WrongElsewhere => return Err(Stop::Wrong(None)),
-    };
-    let (auto, others) = lines.split_first().ok_or(Stop::Wrong(None))?;
+    // What is much slower than the best need not be measured for long.
+    let able = screened(comm, collective, bytes, candidates(comm, collective))?;
+    let names: Vec<String> = std::iter::once("auto".into()).chain(able).collect();
+    let mut others = measured(comm, collective, bytes, &names, 25, 3)?;
+    let auto = others.iter().position(|line| line.algorithm.starts_with("auto (")).ok_or(Stop::Wrong(None))?;
+    let auto = others.remove(auto);
     let chosen = auto.algorithm.trim_start_matches("auto (").trim_end_matches(')').to_string();
     // The chosen algorithm is measured twice, as itself and as the choice: its better time is its time.
     let itself = others.iter().filter(|line| line.algorithm == chosen).map(|line| line.median_us);
     let chosen_us = itself.fold(auto.median_us, f64::min);
-    let best = others.iter().min_by(|one, other| one.median_us.total_cmp(&other.median_us));
-    let (best, best_us) = match best {
+    let (best, best_us) = match others.first() {
         Some(best) if best.median_us < chosen_us => (best.algorithm.clone(), best.median_us),
         _ => (chosen.clone(), chosen_us),
     };

@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{Seating, bytes};
 use crate::failure::{Failure, Result};
 use crate::{job, screen};
-use settle::{Settled, settle};
+use settle::settle;
 
 /// Measure which algorithm is the fastest where, and write a tuning file
 ///
@@ -208,10 +208,7 @@ impl Work {
                         continue;
                     }
                     if let Some(part) = &part {
-                        match settle(part, collective, bytes, candidates(part, collective, bytes)?)? {
-                            Settled::Cell(cell) => tuning.cells.push(cell),
-                            Settled::Wrong(reason) => return Err(Stop::Wrong(reason)),
-                        }
+                        tuning.cells.push(settle(part, collective, bytes, candidates(part, collective))?);
                     }
                     if comm.rank() == 0
                         && let Err(error) = write(&self.output, &tuning)
@@ -232,7 +229,7 @@ impl Work {
 
 /// What is worth measuring: every algorithm with its defaults, its near part through shared memory where it has one, and, on
 /// MPI ranks, the library's own.
-fn candidates(comm: &Comm, collective: Collective, _bytes: usize) -> std::result::Result<Vec<String>, Stop> {
+fn candidates(comm: &Comm, collective: Collective) -> Vec<String> {
     let problem = Problem::new(collective, comm.topology().clone());
     let mut names: Vec<String> = Vec::new();
     for algorithm in allhands_schedule::algorithms(collective) {
@@ -247,7 +244,7 @@ fn candidates(comm: &Comm, collective: Collective, _bytes: usize) -> std::result
     if comm.transport() != "threads" {
         names.push("mpi".into());
     }
-    Ok(names)
+    names
 }
 
 fn bar(comm: &Comm, steps: usize) -> ProgressBar {
