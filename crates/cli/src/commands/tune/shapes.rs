@@ -83,6 +83,6 @@ mod tests {
         let among: Vec<(usize, String)> = shapes.unwrap().into_iter().flatten().collect();
         // Dealt out one by one, node 0 has ranks 0 3 6 9 and node 1 has ranks 1 4 7 10.
         assert_eq!(among.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [0, 1, 3, 4, 6, 7]);
-        assert!(among.iter().all(|(_, topology)| topology == "2x3"), "{among:?}");
+        assert!(among.iter().all(|(_, topology)| topology == "[[0,1,2],[3,4,5]]"), "{among:?}");
     }
 }
