@@ -1,7 +1,8 @@
 //! Schedules of many ranks as a few flat arrays: what the simulator walks.
 //!
 //! A *step* is a round, or the part of a round that follows a meeting. A *slot* is a receive; the slots of a step lie side by
-//! side. A message knows its slot, so nothing is matched while time runs. Weights are in units of bytes, so that equal
+//! side. Everybody's first steps come first, then everybody's second ones: ranks that go on side by side read memory in order. A
+//! message knows its slot, so nothing is matched while time runs. Weights are in units of bytes, so that equal
 //! blocks need no new arrays when their size changes. No schedule is kept: each is made, flattened and dropped.
 
 use allhands_schedule::{Local, Schedule, Space, Span, Topology};
@@ -13,11 +14,17 @@ use crate::{Error, Result};
 /// What a step of no meeting has in place of a level.
 pub(crate) const NO_MEETING: u32 = u32::MAX;
 
-/// Ranks flattened at once by one thread.
-const CHUNK: usize = 2048;
+/// What follows a rank's last step.
+pub(crate) const END: u32 = u32::MAX;
 
-/// Chunks kept before they are joined.
-const CHUNKS: usize = 64;
+/// In a step with more receives than this, nobody looks for the right one by looking at each.
+const FEW: u32 = 32;
+
+/// A far message of more runs is packed before it leaves, and unpacked when it has arrived. A window that wraps has two.
+const MOST_RUNS: usize = 2;
+
+/// Ranks flattened at once by one thread.
+const CHUNK: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
@@ -25,6 +32,8 @@ pub(crate) struct Step {
     pub(crate) first_slot: u32,
     /// The level that meets before anything else happens, or none.
     pub(crate) meeting: u32,
+    /// The same rank's next step.
+    pub(crate) next: u32,
     /// Copied and combined after the messages.
     pub(crate) copied: u64,
     pub(crate) combined: u64,
@@ -70,7 +79,7 @@ pub(crate) fn lane(level: usize, crowd: usize) -> usize {
 pub(crate) struct Flat {
     /// Bytes of one unit of weight.
     pub(crate) unit: u64,
-    /// The steps of participant i are `first_step[i]..first_step[i + 1]`.
+    /// Where each participant begins.
     pub(crate) first_step: Vec<u32>,
     /// With one more at the end.
     pub(crate) steps: Vec<Step>,
@@ -104,11 +113,17 @@ pub(crate) struct Tally {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Part {
     /// Steps of each rank.
-    ends: Vec<u32>,
+    lengths: Vec<u32>,
+    waves: Vec<Wave>,
+    tally: Tally,
+}
+
+/// The n-th steps of some ranks.
+#[derive(Debug, Default, PartialEq)]
+struct Wave {
     steps: Vec<Step>,
     messages: Vec<Message>,
     awaited: Vec<Awaited>,
-    tally: Tally,
 }
 
 /// A receive: from whom, over which displacement, how much.
@@ -162,67 +177,75 @@ impl Part {
     /// Appends a rank.
     pub(crate) fn add(&mut self, schedule: &Schedule, sizes: &Sizes, topology: &Topology, cast: &impl Cast) {
         let (rank, me) = (schedule.rank, cast.participant(schedule.rank));
-        let begin = self.steps.len();
-        let mut far = 0;
+        let (mut steps, mut far_messages) = (0, 0);
         for round in &schedule.rounds {
             if round.is_empty() {
                 continue;
             }
-            // A message of several runs is packed before it leaves, and unpacked when it has arrived.
-            let packed = round.sends.iter().filter(|send| send.spans.len() > 1);
+            let far = |peer: usize| topology.shared_level(rank, peer) == 0;
+            let packed = round.sends.iter().filter(|send| send.spans.len() > MOST_RUNS && far(send.to));
             let packed: u64 = packed.map(|send| sizes.weight(rank, &send.spans)).sum();
             if packed > 0 {
-                if self.steps.len() == begin {
-                    self.step(NO_MEETING);
+                if steps == 0 {
+                    self.step(&mut steps, NO_MEETING);
                 }
-                let last = self.steps.len() - 1;
-                self.steps[last].copied += packed;
+                self.waves[steps - 1].last().copied += packed;
             }
-            self.step(NO_MEETING);
+            self.step(&mut steps, NO_MEETING);
+            let wave = &mut self.waves[steps - 1];
             for send in &round.sends {
                 let (to, via) = cast.way(rank, send.to);
                 let level = topology.shared_level(rank, send.to);
-                far += usize::from(level == 0 && topology.depth() > 0);
+                far_messages += usize::from(level == 0 && topology.depth() > 0);
                 let load = Load((lane(level, 0) as u64) << WEIGHT_BITS | sizes.weight(rank, &send.spans));
-                self.messages.push(Message { slot: via, from: me, to, load });
+                wave.messages.push(Message { slot: via, from: me, to, load });
                 self.tally.shares |= shares(&send.spans);
             }
-            let mut step = self.steps[self.steps.len() - 1];
+            let (mut copied, mut combined) = (0, 0);
             for recv in &round.recvs {
                 let (_, via) = cast.way(recv.from, rank);
                 let weight = sizes.weight(rank, &recv.spans);
-                self.awaited.push(Awaited { from: cast.participant(recv.from), via, weight });
-                step.combined += if recv.combine.is_some() { weight } else { 0 };
-                step.copied += if recv.spans.len() > 1 && recv.combine.is_none() { weight } else { 0 };
+                wave.awaited.push(Awaited { from: cast.participant(recv.from), via, weight });
+                combined += if recv.combine.is_some() { weight } else { 0 };
+                let unpacked = recv.spans.len() > MOST_RUNS && recv.combine.is_none() && far(recv.from);
+                copied += if unpacked { weight } else { 0 };
                 self.tally.shares |= shares(&recv.spans);
             }
-            *self.last() = step;
+            wave.last().copied += copied;
+            wave.last().combined += combined;
             for local in &round.locals {
                 match local {
                     Local::Copy { from, to } => {
-                        self.last().copied += sizes.weight(rank, std::slice::from_ref(from));
+                        self.waves[steps - 1].last().copied += sizes.weight(rank, std::slice::from_ref(from));
                         self.tally.shares |= shares(&[*from, *to]);
                     }
                     Local::Combine { from, into, .. } => {
-                        self.last().combined += sizes.weight(rank, std::slice::from_ref(from));
+                        self.waves[steps - 1].last().combined += sizes.weight(rank, std::slice::from_ref(from));
                         self.tally.shares |= shares(&[*from, *into]);
                     }
                     Local::Meet { level } => {
                         self.tally.shares = true;
-                        self.step(*level as u32);
+                        self.step(&mut steps, *level as u32);
                     }
                 }
             }
         }
-        self.tally.far_messages = self.tally.far_messages.max(far);
-        self.ends.push((self.steps.len() - begin) as u32);
+        self.tally.far_messages = self.tally.far_messages.max(far_messages);
+        self.lengths.push(steps as u32);
     }
 
-    fn step(&mut self, meeting: u32) {
-        let (first_message, first_slot) = (self.messages.len() as u32, self.awaited.len() as u32);
-        self.steps.push(Step { first_message, first_slot, meeting, copied: 0, combined: 0 });
+    fn step(&mut self, steps: &mut usize, meeting: u32) {
+        if self.waves.len() == *steps {
+            self.waves.push(Wave::default());
+        }
+        let wave = &mut self.waves[*steps];
+        let (first_message, first_slot) = (wave.messages.len() as u32, wave.awaited.len() as u32);
+        wave.steps.push(Step { first_message, first_slot, meeting, next: END, copied: 0, combined: 0 });
+        *steps += 1;
     }
+}
 
+impl Wave {
     fn last(&mut self) -> &mut Step {
         let last = self.steps.len() - 1;
         &mut self.steps[last]
@@ -241,9 +264,18 @@ impl Flat {
         topology: &Topology,
         cast: &impl Cast,
     ) -> Result<Flat> {
+        let part = |first: usize| {
+            let mut part = Part::default();
+            for participant in first..(first + CHUNK).min(cast.len()) {
+                part.add(&make(cast.rank(participant)), sizes, topology, cast);
+            }
+            part
+        };
+        let starts: Vec<usize> = (0..cast.len()).step_by(CHUNK).collect();
+        let parts: Vec<Part> = starts.par_iter().map(|&first| part(first)).collect();
         let mut flat = Flat {
             unit: sizes.unit,
-            first_step: vec![0],
+            first_step: vec![END; cast.len()],
             steps: Vec::new(),
             messages: Vec::new(),
             message_of: Vec::new(),
@@ -255,114 +287,147 @@ impl Flat {
             heaviest: Vec::new(),
             widest: 0,
         };
-        let mut awaited = Vec::new();
-        let part = |first: usize| {
-            let mut part = Part::default();
-            for participant in first..(first + CHUNK).min(cast.len()) {
-                part.add(&make(cast.rank(participant)), sizes, topology, cast);
-            }
-            part
-        };
-        let starts: Vec<usize> = (0..cast.len()).step_by(CHUNK).collect();
-        for starts in starts.chunks(CHUNKS) {
-            let parts: Vec<Part> = starts.par_iter().map(|&first| part(first)).collect();
-            parts.into_iter().try_for_each(|part| flat.join(part, &mut awaited))?;
+        for part in &parts {
+            flat.tally.shares |= part.tally.shares;
+            flat.tally.far_messages = flat.tally.far_messages.max(part.tally.far_messages);
         }
-        flat.step_past_the_end(awaited.len());
         if flat.tally.shares && topology.depth() == 0 {
             return Err(Error::NoNodes);
         }
-        flat.match_up(&awaited)?;
+        flat.join(parts)?;
         flat.measure(topology, cast);
         Ok(flat)
     }
 
     /// How many take part.
     pub(crate) fn len(&self) -> usize {
-        self.first_step.len() - 1
+        self.first_step.len()
     }
 
-    fn join(&mut self, part: Part, awaited: &mut Vec<Awaited>) -> Result<()> {
-        let (messages, slots) = (self.messages.len(), awaited.len());
-        let most = messages + part.messages.len();
-        if most >= u32::MAX as usize || self.steps.len() + part.steps.len() >= u32::MAX as usize {
-            return Err(Error::TooLarge { messages: most as u64 });
+    /// Lays the waves of all parts one after the other, and lets messages find their slots.
+    fn join(&mut self, mut parts: Vec<Part>) -> Result<()> {
+        let total = |count: fn(&Wave) -> usize| parts.iter().flat_map(|part| &part.waves).map(count).sum::<usize>();
+        let (steps, messages, slots) =
+            (total(|wave| wave.steps.len()), total(|wave| wave.messages.len()), total(|wave| wave.awaited.len()));
+        if steps.max(messages).max(slots) >= u32::MAX as usize {
+            return Err(Error::TooLarge { messages: messages as u64 });
         }
-        for steps in part.ends {
-            self.first_step.push(self.first_step[self.first_step.len() - 1] + steps);
+        self.steps.reserve_exact(steps + 1);
+        self.messages.reserve_exact(messages);
+        self.message_of = vec![END; slots];
+        let lengths: Vec<u32> = parts.iter().flat_map(|part| part.lengths.iter().copied()).collect();
+        let waves = lengths.iter().max().map_or(0, |longest| *longest as usize);
+        let mut awaited: Vec<Awaited> = Vec::with_capacity(slots);
+        // The step at which each participant is, and those who have one more.
+        let mut at = vec![END; self.len()];
+        let mut going: Vec<u32> = (0..self.len() as u32).collect();
+        let mut in_step = true;
+        for wave in 0..waves {
+            going.retain(|&participant| lengths[participant as usize] as usize > wave);
+            let first = self.steps.len();
+            let (first_message, first_slot) = (self.messages.len(), awaited.len());
+            for part in &mut parts {
+                let Some(wave) = part.waves.get_mut(wave).map(std::mem::take) else { continue };
+                let (messages, slots) = (self.messages.len() as u32, awaited.len() as u32);
+                self.steps.extend(wave.steps.iter().map(|step| Step {
+                    first_message: step.first_message + messages,
+                    first_slot: step.first_slot + slots,
+                    ..*step
+                }));
+                self.messages.extend(wave.messages);
+                awaited.extend(wave.awaited);
+            }
+            for (step, &participant) in (first as u32..).zip(&going) {
+                match std::mem::replace(&mut at[participant as usize], step) {
+                    END => self.first_step[participant as usize] = step,
+                    last => self.steps[last as usize].next = step,
+                }
+            }
+            let next = self.past_the_end(awaited.len());
+            self.steps.push(next);
+            in_step = in_step && self.match_wave(first_message, first_slot, &awaited, &at);
+            self.steps.pop();
         }
-        self.steps.extend(part.steps.iter().map(|step| Step {
-            first_message: step.first_message + messages as u32,
-            first_slot: step.first_slot + slots as u32,
-            ..*step
-        }));
-        self.messages.extend(part.messages);
-        awaited.extend(part.awaited);
-        self.tally.shares |= part.tally.shares;
-        self.tally.far_messages = self.tally.far_messages.max(part.tally.far_messages);
-        Ok(())
+        let next = self.past_the_end(awaited.len());
+        self.steps.push(next);
+        if !in_step { self.match_all(&awaited) } else { Ok(()) }
     }
 
-    fn step_past_the_end(&mut self, slots: usize) {
+    fn past_the_end(&self, slots: usize) -> Step {
         let (first_message, first_slot) = (self.messages.len() as u32, slots as u32);
-        self.steps.push(Step { first_message, first_slot, meeting: NO_MEETING, copied: 0, combined: 0 });
+        Step { first_message, first_slot, meeting: NO_MEETING, next: END, copied: 0, combined: 0 }
+    }
+
+    /// Gives every message of a wave its slot in the same wave, as most schedules have it; false if one has none there, or a
+    /// slot is left over. Waves that match by themselves match as the whole does.
+    fn match_wave(&mut self, first_message: usize, first_slot: usize, awaited: &[Awaited], at: &[u32]) -> bool {
+        if self.messages.len() - first_message != awaited.len() - first_slot {
+            return false;
+        }
+        for index in first_message..self.messages.len() {
+            let message = &mut self.messages[index];
+            let step = at[message.to as usize] as usize;
+            let Some(next) = self.steps.get(step.wrapping_add(1)) else { return false };
+            let slots = self.steps[step].first_slot..next.first_slot;
+            if slots.len() as u32 > FEW {
+                return false;
+            }
+            let fits = |slot: &u32| {
+                let wanted = &awaited[*slot as usize];
+                (wanted.from, wanted.via) == (message.from, message.slot) && self.message_of[*slot as usize] == END
+            };
+            let Some(slot) = slots.into_iter().find(fits) else { return false };
+            if slot < first_slot as u32 || awaited[slot as usize].weight != message.weight() {
+                return false;
+            }
+            self.message_of[slot as usize] = index as u32;
+            message.slot = slot;
+        }
+        true
     }
 
     /// Gives every message its slot: the n-th from a to b goes to the n-th receive that b posts for a.
-    fn match_up(&mut self, awaited: &[Awaited]) -> Result<()> {
-        // Incoming messages side by side, by receiver.
-        let mut next = vec![0u32; self.len() + 1];
-        for message in &self.messages {
-            next[message.to as usize + 1] += 1;
-        }
-        for receiver in 0..self.len() {
-            next[receiver + 1] += next[receiver];
-        }
-        let bounds = next.clone();
-        let mut incoming = vec![0u32; self.messages.len()];
-        for (index, message) in self.messages.iter().enumerate() {
-            let place = &mut next[message.to as usize];
-            incoming[*place as usize] = index as u32;
-            *place += 1;
-        }
-        self.message_of = vec![0; awaited.len()];
+    fn match_all(&mut self, awaited: &[Awaited]) -> Result<()> {
+        let mut wanted: Vec<(u32, u64, u32)> = Vec::with_capacity(awaited.len());
         let key = |via: u32, from: u32| u64::from(via) << 32 | u64::from(from);
-        let (mut sent, mut wanted) = (Vec::new(), Vec::new());
-        for receiver in 0..self.len() {
-            let unmatched = Error::Unmatched { rank: receiver };
-            let slots = self.slots_of(receiver);
-            let arriving = &incoming[bounds[receiver] as usize..bounds[receiver + 1] as usize];
-            if arriving.len() != slots.len() {
-                return Err(unmatched);
-            }
-            sent.clear();
-            sent.extend(arriving.iter().map(|&index| {
-                let message = &self.messages[index as usize];
-                (key(message.slot, message.from), index)
-            }));
-            wanted.clear();
-            wanted.extend(slots.map(|slot| (key(awaited[slot].via, awaited[slot].from), slot as u32)));
-            if !sent.is_sorted() {
-                sent.sort_unstable();
-            }
-            if !wanted.is_sorted() {
-                wanted.sort_unstable();
-            }
-            for (&(by, index), &(of, slot)) in sent.iter().zip(&wanted) {
-                let message = &mut self.messages[index as usize];
-                if by != of || message.weight() != awaited[slot as usize].weight {
-                    return Err(unmatched);
+        for participant in 0..self.len() {
+            let mut step = self.first_step[participant];
+            while step != END {
+                let (this, next) = (&self.steps[step as usize], &self.steps[step as usize + 1]);
+                for slot in this.first_slot..next.first_slot {
+                    let Awaited { from, via, .. } = awaited[slot as usize];
+                    wanted.push((participant as u32, key(via, from), slot));
                 }
-                message.slot = slot;
-                self.message_of[slot as usize] = index;
+                step = this.next;
             }
         }
-        Ok(())
-    }
-
-    fn slots_of(&self, participant: usize) -> std::ops::Range<usize> {
-        let slot = |participant: usize| self.steps[self.first_step[participant] as usize].first_slot as usize;
-        slot(participant)..slot(participant + 1)
+        // A message that has found its slot already knows its displacement from there.
+        let via = |message: &Message, index: usize| {
+            let found = self.message_of.get(message.slot as usize).is_some_and(|&found| found as usize == index);
+            if found { awaited[message.slot as usize].via } else { message.slot }
+        };
+        let mut sent: Vec<(u32, u64, u32)> = (self.messages.iter().enumerate())
+            .map(|(index, message)| (message.to, key(via(message, index), message.from), index as u32))
+            .collect();
+        wanted.par_sort_unstable();
+        sent.par_sort_unstable();
+        let unmatched = |receiver: u32| Err(Error::Unmatched { rank: receiver as usize });
+        for (&(to, by, index), &(receiver, of, slot)) in sent.iter().zip(&wanted) {
+            if (to, by) != (receiver, of) {
+                return unmatched(receiver.min(to));
+            }
+            let message = &mut self.messages[index as usize];
+            if message.weight() != awaited[slot as usize].weight {
+                return unmatched(receiver);
+            }
+            message.slot = slot;
+            self.message_of[slot as usize] = index;
+        }
+        match sent.len().cmp(&wanted.len()) {
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Greater => unmatched(sent[wanted.len()].0),
+            std::cmp::Ordering::Less => unmatched(wanted[sent.len()].0),
+        }
     }
 
     /// Crowds, heaviest messages, meeting regions.

@@ -16,14 +16,20 @@ use crate::sizes::Sizes;
 /// How much is compared before one node stands for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// Every rank of every node.
-    All,
-    /// The first two nodes, the last, and some between: good enough for an estimate that only has to rank.
-    Sample,
+    /// Every rank of every node, up to [`MOST_COMPARED`] ranks; beyond, those of [`NODES_COMPARED`] nodes.
+    Thorough,
+    /// A few nodes: good enough for an estimate that only has to rank.
+    Quick,
 }
 
-/// Nodes compared in a sample.
-const SAMPLED: usize = 6;
+/// Up to so many ranks, every one is compared.
+pub(crate) const MOST_COMPARED: usize = 1 << 17;
+
+/// With more, so many nodes are: the first ones, the last ones, and others spread evenly.
+pub(crate) const NODES_COMPARED: usize = 512;
+
+/// As many for a quick estimate.
+const QUICKLY_COMPARED: usize = 5;
 
 /// The ranks of the first node, for all.
 pub(crate) struct OneNode<'a> {
@@ -61,17 +67,29 @@ impl<'a> OneNode<'a> {
             part.add(&make(self.topology.rank_at(node * self.size + place)), sizes, self.topology, self);
             part
         };
-        let nodes: Vec<usize> = match check {
-            Check::All => (1..self.nodes).collect(),
-            Check::Sample if self.nodes <= SAMPLED => (1..self.nodes).collect(),
-            Check::Sample => [1, self.nodes / 3, self.nodes / 2, self.nodes * 3 / 4 + 1, self.nodes - 1].into(),
+        let compared = match check {
+            Check::Thorough if self.topology.ranks() <= MOST_COMPARED => self.nodes,
+            Check::Thorough => NODES_COMPARED,
+            Check::Quick => QUICKLY_COMPARED,
         };
+        let nodes = sample(self.nodes, compared);
         let same = |place: usize| {
             let first = part(0, place);
-            nodes.par_iter().with_min_len(64).all(|&node| part(node, place) == first)
+            nodes.par_iter().with_min_len(16).all(|&node| part(node, place) == first)
         };
         (0..self.size).all(same).then(|| Flat::new(make, sizes, self.topology, self))
     }
+}
+
+/// So many of the nodes after the first: all, or from both ends and spread evenly between.
+fn sample(nodes: usize, count: usize) -> Vec<usize> {
+    if count + 1 >= nodes {
+        return (1..nodes).collect();
+    }
+    let ends = (count / 4).max(1);
+    let between = count - 2 * ends;
+    let spread = (0..between).map(|index| 1 + ends + index * (nodes - 1 - 2 * ends) / between.max(1));
+    (1..=ends).chain(spread).chain(nodes - ends..nodes).collect()
 }
 
 impl Cast for OneNode<'_> {
@@ -94,5 +112,20 @@ impl Cast for OneNode<'_> {
 
     fn node(&self, _: usize) -> u32 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_both_ends_and_nothing_twice() {
+        for (nodes, count) in [(2, 5), (7, 5), (100, 5), (4096, 512), (65_536, 512)] {
+            let sample = sample(nodes, count);
+            assert_eq!((sample[0], sample[sample.len() - 1]), (1, nodes - 1));
+            assert!(sample.is_sorted_by(|a, b| a < b), "{sample:?}");
+            assert_eq!(sample.len(), count.min(nodes - 1));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::noise::Noise;
 use super::queue::Queue;
-use crate::flat::{Flat, Message, NO_MEETING, lane};
+use crate::flat::{END, Flat, Message, NO_MEETING, lane};
 use crate::machine::{Links, Machine, Protocol};
 use crate::{Error, Result};
 
@@ -46,11 +46,13 @@ pub(super) struct Engine<'a> {
     flat: &'a Flat,
     machine: &'a Machine,
     noise: &'a Noise,
-    lanes: Vec<[Protocol; PROTOCOLS]>,
+    lanes: Vec<[Cost; PROTOCOLS]>,
     ranks: Vec<Rank>,
-    arrivals: Vec<f64>,
-    /// When each port of each rank is free, with several.
+    arrivals: Vec<Arrival>,
+    /// When each sending port of each rank is free, with several.
     ports: Vec<f64>,
+    /// When each receiving port of each rank is free, with a limited number.
+    receiving: Vec<f64>,
     meetings: Vec<Vec<Meeting>>,
     /// Whether the order in time matters, and the queue that serves.
     timed: bool,
@@ -59,12 +61,40 @@ pub(super) struct Engine<'a> {
     /// When each node may inject next: to the network, then inside.
     injection: Vec<f64>,
     links: Option<Wires>,
-    /// Arrivals of a step with more receives than ports.
-    queueing: Vec<(f64, f64)>,
+    /// Arrivals of a step, in order.
+    queueing: Vec<Arrival>,
 }
+
+/// When a message arrives, and how long it keeps the port that takes it.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: f64,
+    keeps: f64,
+}
+
+/// More ports than this are as good as any number.
+const MOST_PORTS: usize = 256;
 
 /// A machine has at most three: short, eager, rendezvous.
 const PROTOCOLS: usize = 3;
+
+/// What a message of some level, crowd and size costs.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    up_to: u64,
+    latency: f64,
+    per_byte: f64,
+    overhead: f64,
+    injection: f64,
+    rendezvous: bool,
+}
+
+impl Cost {
+    fn of(protocol: &Protocol) -> Cost {
+        let Protocol { up_to, rendezvous, latency, per_byte, overhead, injection, .. } = *protocol;
+        Cost { up_to, latency, per_byte, overhead, injection, rendezvous }
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct Meeting {
@@ -94,7 +124,7 @@ pub(super) struct Finish {
 impl<'a> Engine<'a> {
     pub(super) fn new(flat: &'a Flat, machine: &'a Machine, noise: &'a Noise) -> Engine<'a> {
         let lanes = lanes(flat, machine);
-        let ranks = flat.first_step[..flat.len()].iter().map(|&step| Rank {
+        let ranks = flat.first_step.iter().map(|&step| Rank {
             clock: 0.0,
             done: 0.0,
             port: 0.0,
@@ -112,8 +142,9 @@ impl<'a> Engine<'a> {
             timed: order_matters(flat, machine, &lanes),
             lanes,
             ranks: ranks.collect(),
-            arrivals: vec![UNHEARD; flat.message_of.len()],
+            arrivals: vec![Arrival { at: UNHEARD, keeps: 0.0 }; flat.message_of.len()],
             ports: vec![0.0; flat.len() * several],
+            receiving: vec![f64::NEG_INFINITY; flat.len() * machine.ports.filter(|&ports| ports <= MOST_PORTS).unwrap_or(0)],
             meetings: flat.regions.iter().map(|regions| meetings(regions)).collect(),
             ready: VecDeque::with_capacity(flat.len()),
             events: Queue::new(),
@@ -140,8 +171,7 @@ impl<'a> Engine<'a> {
                 self.post(rank as usize);
             }
         }
-        let through = |(rank, state): (usize, &Rank)| state.step == self.flat.first_step[rank + 1];
-        if let Some(rank) = (0..self.flat.len()).find(|&rank| !through((rank, &self.ranks[rank]))) {
+        if let Some(rank) = self.ranks.iter().position(|rank| rank.step != END) {
             return Err(Error::Deadlock { rank });
         }
         let clocks = || self.ranks.iter().map(|rank| rank.clock);
@@ -152,7 +182,7 @@ impl<'a> Engine<'a> {
     /// Lets a rank come to its next step, if it has one.
     fn go_on(&mut self, rank: usize) {
         let state = &self.ranks[rank];
-        if state.step == self.flat.first_step[rank + 1] {
+        if state.step == END {
             return;
         }
         match self.timed {
@@ -180,7 +210,7 @@ impl<'a> Engine<'a> {
             self.ports[rank * several..(rank + 1) * several].fill(now);
         }
         for slot in slots {
-            let arrival = self.arrivals[slot as usize];
+            let arrival = self.arrivals[slot as usize].at;
             if arrival == WAITING {
                 let message = flat.message_of[slot as usize] as usize;
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
@@ -200,7 +230,7 @@ impl<'a> Engine<'a> {
             if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
                 self.send(index as usize, now.max(receiver.clock));
             } else {
-                self.arrivals[message.slot as usize] = WAITING;
+                self.arrivals[message.slot as usize].at = WAITING;
             }
         }
         self.one_less(rank);
@@ -262,7 +292,8 @@ impl<'a> Engine<'a> {
         }
         let arrival = start + latency + protocol.per_byte * bytes;
         let (from, to, slot) = (message.from as usize, message.to as usize, message.slot);
-        self.arrivals[slot as usize] = arrival;
+        let keeps = protocol.overhead + protocol.per_byte * bytes;
+        self.arrivals[slot as usize] = Arrival { at: arrival, keeps };
         let receiver = &self.ranks[to];
         if (receiver.first_slot..receiver.end_slot).contains(&slot) {
             self.one_less(to);
@@ -284,7 +315,7 @@ impl<'a> Engine<'a> {
     /// All messages of a step are through: the work, then the next step.
     fn through(&mut self, rank: usize) {
         let state = self.ranks[rank];
-        let received = self.received(state.first_slot..state.end_slot);
+        let received = self.received(rank, state.first_slot as usize..state.end_slot as usize);
         self.work(rank, state.clock.max(state.done).max(received));
     }
 
@@ -294,37 +325,30 @@ impl<'a> Engine<'a> {
         let work = self.machine.copy * (step.copied * unit) as f64 + self.machine.combine * (step.combined * unit) as f64;
         let state = &mut self.ranks[rank];
         state.clock = from + work;
-        state.step += 1;
+        state.step = step.next;
         (state.first_slot, state.end_slot) = (0, 0);
         self.go_on(rank);
     }
 
     /// When the last of a step's messages has passed the receiver's ports.
-    fn received(&mut self, slots: std::ops::Range<u32>) -> f64 {
-        let ports = self.machine.ports.unwrap_or(usize::MAX);
-        let arrivals = &self.arrivals[slots.start as usize..slots.end as usize];
-        if arrivals.len() <= ports {
-            return arrivals.iter().copied().fold(0.0, f64::max);
+    fn received(&mut self, rank: usize, slots: std::ops::Range<usize>) -> f64 {
+        let ports = self.receiving.len() / self.flat.len();
+        if ports == 0 || slots.is_empty() {
+            return self.arrivals[slots].iter().map(|arrival| arrival.at).fold(0.0, f64::max);
         }
-        let mut queueing = std::mem::take(&mut self.queueing);
-        queueing.clear();
-        queueing.extend(slots.map(|slot| {
-            let message = &self.flat.messages[self.flat.message_of[slot as usize] as usize];
-            let protocol = self.protocol(message);
-            (self.arrivals[slot as usize], protocol.overhead + protocol.per_byte * self.bytes(message))
-        }));
-        queueing.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // The first messages take a port each; each further one the port that is free first.
-        let (first, further) = queueing.split_at_mut(ports);
-        let mut last = 0f64;
-        for &(arrival, kept) in further.iter() {
-            let free = (0..ports).min_by(|&a, &b| first[a].0.total_cmp(&first[b].0)).unwrap_or(0);
-            first[free].0 = arrival.max(first[free].0 + kept);
-            last = last.max(first[free].0);
+        let free = &mut self.receiving[rank * ports..(rank + 1) * ports];
+        let mut take = |arrival: &Arrival| {
+            let port = (0..ports).min_by(|&a, &b| free[a].total_cmp(&free[b])).unwrap_or(0);
+            free[port] = arrival.at.max(free[port] + arrival.keeps);
+            free[port]
+        };
+        if slots.len() == 1 {
+            return take(&self.arrivals[slots.start]);
         }
-        let last = first.iter().map(|(free, _)| *free).fold(last, f64::max);
-        self.queueing = queueing;
-        last
+        self.queueing.clear();
+        self.queueing.extend_from_slice(&self.arrivals[slots]);
+        self.queueing.sort_by(|a, b| a.at.total_cmp(&b.at));
+        self.queueing.iter().map(take).fold(0.0, f64::max)
     }
 
     fn meet(&mut self, rank: usize, level: usize) {
@@ -349,7 +373,7 @@ impl<'a> Engine<'a> {
         self.meetings[level][region].waiting = members;
     }
 
-    fn protocol(&self, message: &Message) -> &Protocol {
+    fn protocol(&self, message: &Message) -> &Cost {
         let bytes = message.weight() * self.flat.unit;
         let protocols = &self.lanes[message.lane()];
         if bytes <= protocols[0].up_to {
@@ -365,13 +389,13 @@ impl<'a> Engine<'a> {
         (message.weight() * self.flat.unit) as f64
     }
 
-    fn shared(&self, message: &Message, protocol: &Protocol) -> bool {
+    fn shared(&self, message: &Message, protocol: &Cost) -> bool {
         protocol.injection > 0.0 || (self.links.is_some() && message.level() == 0)
     }
 }
 
 /// The protocols of each level and crowd, by lane.
-fn lanes(flat: &Flat, machine: &Machine) -> Vec<[Protocol; PROTOCOLS]> {
+fn lanes(flat: &Flat, machine: &Machine) -> Vec<[Cost; PROTOCOLS]> {
     let depths = flat.region_sizes.len() - 1;
     let last = lane(depths, flat.crowds.len().saturating_sub(1));
     let mut lanes = Vec::with_capacity(last + 1);
@@ -379,13 +403,13 @@ fn lanes(flat: &Flat, machine: &Machine) -> Vec<[Protocol; PROTOCOLS]> {
         let (level, crowd) = (index / lane(1, 0), index % lane(1, 0));
         let senders = if level == 0 { flat.crowds.get(crowd).copied().unwrap_or(1) } else { 1 };
         let protocols = &machine.levels[machine.level(level, depths, flat.region_sizes[level])].protocols;
-        lanes.push(std::array::from_fn(|at| protocols[at.min(protocols.len() - 1)].among(senders)));
+        lanes.push(std::array::from_fn(|at| Cost::of(&protocols[at.min(protocols.len() - 1)].among(senders))));
     }
     lanes
 }
 
 /// Whether what is shared can make a message wait for one of another rank, or a port choose between two.
-fn order_matters(flat: &Flat, machine: &Machine, lanes: &[[Protocol; PROTOCOLS]]) -> bool {
+fn order_matters(flat: &Flat, machine: &Machine, lanes: &[[Cost; PROTOCOLS]]) -> bool {
     let reached = |level: usize| {
         let most = flat.heaviest[level] * flat.unit;
         let protocols = &lanes[lane(level, 0)];
@@ -393,7 +417,7 @@ fn order_matters(flat: &Flat, machine: &Machine, lanes: &[[Protocol; PROTOCOLS]]
         &protocols[..=last]
     };
     let levels = 0..flat.heaviest.len();
-    let any = |test: fn(&Protocol) -> bool| levels.clone().any(|level| reached(level).iter().any(test));
+    let any = |test: fn(&Cost) -> bool| levels.clone().any(|level| reached(level).iter().any(test));
     let far = flat.messages.iter().any(|message| message.level() == 0);
     any(|protocol| protocol.injection > 0.0)
         || (machine.links.is_some() && far)

@@ -109,7 +109,7 @@ impl<'a> Simulator<'a> {
         make: Box<dyn Fn(usize) -> Schedule + Sync + 'a>,
     ) -> Simulator<'a> {
         let noise = Noise::default();
-        Simulator { problem, blocks, make, exact: false, check: Check::All, rounded: false, noise, kept: None }
+        Simulator { problem, blocks, make, exact: false, check: Check::Thorough, rounded: false, noise, kept: None }
     }
 
     /// Simulates every rank, also where one node could stand for all.
@@ -124,7 +124,7 @@ impl<'a> Simulator<'a> {
 
     /// For ranking many candidates: lets one node stand for all after comparing a few, and cuts vectors as if evenly.
     pub(crate) fn roughly(self) -> Simulator<'a> {
-        Simulator { check: Check::Sample, rounded: true, ..self }
+        Simulator { check: Check::Quick, rounded: true, ..self }
     }
 
     /// The time on a machine.
