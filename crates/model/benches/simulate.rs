@@ -38,10 +38,21 @@ const REPETITIONS: usize = 3;
 
 fn main() {
     let machines = [Machine::postal(1e-6, 1e-10), Machine::shipped("lassen").expect("shipped")];
-    println!("every rank simulated, 1 KiB (limits at 2^20 ranks: 10 s and 8 GiB in all; 10 million messages a second on one core)");
+    println!(
+        "every rank simulated, 1 KiB (limits at 2^20 ranks: 10 s and 8 GiB in all; 10 million messages a second on one core)"
+    );
     println!(
         "{:<12} {:<10} {:>5} {:>11} {:>9} {:>10} {:>10} {:>12} {:>8} {:>10}",
-        "algorithm", "machine", "ranks", "messages", "make s", "simulate s", "in all s", "messages/s", "order", "memory MiB"
+        "algorithm",
+        "machine",
+        "ranks",
+        "messages",
+        "make s",
+        "simulate s",
+        "in all s",
+        "messages/s",
+        "order",
+        "memory MiB"
     );
     let from: u32 = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10);
     for (collective, algorithm) in

@@ -11,7 +11,16 @@ fn main() {
         let t1 = begin.elapsed();
         let mut s = Simulator::new(&prepared).exact();
         let b = s.run(machine, Amount::bytes(bytes)).unwrap();
-        println!("{name:20} {bytes:8} B {:10.2} us {:?} {:?} | exact {:10.2} {:?} timed {} msgs {}", a.seconds * 1e6, a.mode, t1, b.seconds * 1e6, begin.elapsed() - t1, b.contended, b.messages);
+        println!(
+            "{name:20} {bytes:8} B {:10.2} us {:?} {:?} | exact {:10.2} {:?} timed {} msgs {}",
+            a.seconds * 1e6,
+            a.mode,
+            t1,
+            b.seconds * 1e6,
+            begin.elapsed() - t1,
+            b.contended,
+            b.messages
+        );
     };
     let bw = Machine::shipped("blue-waters").unwrap();
     for nodes in [16, 256, 2048, 4096] {

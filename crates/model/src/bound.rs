@@ -50,7 +50,8 @@ impl Bound {
         let least = |levels: &[&Level], cost: fn(&Protocol) -> f64| {
             levels.iter().flat_map(|level| &level.protocols).map(cost).fold(f64::INFINITY, f64::min)
         };
-        let latency = |protocol: &Protocol| protocol.latency.min(protocol.crowd.map_or(f64::INFINITY, |crowd| crowd.latency));
+        let latency =
+            |protocol: &Protocol| protocol.latency.min(protocol.crowd.map_or(f64::INFINITY, |crowd| crowd.latency));
         let per_byte =
             |protocol: &Protocol| protocol.per_byte.min(protocol.crowd.map_or(f64::INFINITY, |crowd| crowd.per_byte));
         // In units of a block of one byte the bounds on blocks are bounds on bytes.

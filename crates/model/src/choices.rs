@@ -33,7 +33,12 @@ const MOST_MESSAGES: usize = 1 << 22;
 /// assert_eq!(ranked[0].choice.to_string(), "loc-bruck");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn rank_choices(problem: &Problem, amount: Amount, machine: &Machine, candidates: &[Choice]) -> Result<Vec<Ranked>> {
+pub fn rank_choices(
+    problem: &Problem,
+    amount: Amount,
+    machine: &Machine,
+    candidates: &[Choice],
+) -> Result<Vec<Ranked>> {
     machine.check()?;
     let mut ranked = Vec::with_capacity(candidates.len());
     for choice in candidates {

@@ -460,7 +460,6 @@ impl Flat {
         let meets = self.steps.iter().filter(|step| step.meeting != NO_MEETING).map(|step| step.meeting).max();
         let levels = meets.map_or(0, |level| level as usize + 1);
         let region = |level: usize, participant| topology.region_of(level, cast.rank(participant)) as u32;
-        self.regions =
-            (0..levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
+        self.regions = (0..levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
     }
 }

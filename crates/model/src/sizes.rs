@@ -45,7 +45,8 @@ enum Rule {
 
 impl<'a> Sizes<'a> {
     pub(crate) fn new(problem: &'a Problem, blocks: usize, amount: Amount) -> Sizes<'a> {
-        let cuts = matches!(problem.collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
+        let cuts =
+            matches!(problem.collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
         let elements = amount.bytes / amount.element;
         let (unit, rule) = if cuts && blocks > 0 && !elements.is_multiple_of(blocks as u64) {
             (1, Rule::Cut { elements, element: amount.element })

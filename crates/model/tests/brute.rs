@@ -13,7 +13,18 @@ use random::Random;
 struct Message {
     from: (usize, usize),
     to: (usize, usize),
+    /// Which of the receives of that round.
+    place: usize,
     bytes: u64,
+}
+
+/// What happens next; at the same time, in this order.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Event {
+    Post(usize),
+    Start(usize),
+    Ready(usize),
+    Inject(usize),
 }
 
 /// When the last rank is through, found by brute force: one port a rank, an injection limit a node.
@@ -21,57 +32,70 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
     let (topology, ranks) = (&ensemble.problem.topology, ensemble.schedules.len());
     let messages = messages(ensemble, block);
     let cost = |message: &Message| {
-        let level = machine.level(topology.shared_level(message.from.0, message.to.0), topology.depth(), topology.region_sizes(1).1);
+        let level = machine.level(
+            topology.shared_level(message.from.0, message.to.0),
+            topology.depth(),
+            topology.region_sizes(1).1,
+        );
         *machine.levels[level].protocol(message.bytes)
     };
     let mut clock = vec![0.0f64; ranks];
     let mut round = vec![0usize; ranks];
-    let mut posted = vec![false; ranks];
+    let (mut posted, mut begun) = (vec![false; ranks], vec![false; ranks]);
     let mut port = vec![0.0f64; ranks];
     let mut receiving = vec![f64::NEG_INFINITY; ranks];
     let mut injection: HashMap<(usize, bool), f64> = HashMap::new();
     let mut sent: Vec<Option<f64>> = vec![None; messages.len()]; // when the sender is done with it
     let mut arrived: Vec<Option<f64>> = vec![None; messages.len()];
     let mut started = vec![false; messages.len()];
-    // (time, number, rank that posts or message that is injected)
-    let mut events: Vec<(f64, usize, Result<usize, usize>)> = (0..ranks).map(|rank| (0.0, rank, Ok(rank))).collect();
-    let mut number = ranks;
-    while let Some(first) = (0..events.len()).min_by(|&a, &b| (events[a].0, events[a].1).partial_cmp(&(events[b].0, events[b].1)).unwrap()) {
-        let (now, _, event) = events.remove(first);
-        let mut to_inject = vec![];
+    // Events of the same time come in batches: what one of them causes at its own time is of the next batch.
+    let mut events: Vec<(f64, usize, Event)> = (0..ranks).map(|rank| (0.0, 0, Event::Post(rank))).collect();
+    while let Some(first) = (0..events.len()).min_by(|&a, &b| events[a].partial_cmp(&events[b]).unwrap()) {
+        let (now, batch, event) = events.remove(first);
+        let at = |time: f64, event: Event| (time, if time > now { 0 } else { batch + 1 }, event);
+        let (mut to_send, mut to_inject) = (vec![], vec![]);
         match event {
-            Ok(rank) if round[rank] == ensemble.schedules[rank].rounds.len() => continue,
-            Ok(rank) => {
+            Event::Post(rank) if round[rank] == ensemble.schedules[rank].rounds.len() => continue,
+            Event::Post(rank) => {
                 posted[rank] = true;
                 port[rank] = now;
+                events.push(at(now, Event::Start(rank)));
+            }
+            Event::Start(rank) => {
+                begun[rank] = true;
                 let here = (rank, round[rank]);
                 let there = |end: (usize, usize)| posted[end.0] && round[end.0] == end.1;
-                // Receives first, then sends, each as listed.
+                // Sends first, then receives for which a sender has waited, each as listed.
                 let concerned = |index: &usize| messages[*index].to == here || messages[*index].from == here;
                 let mut concerned: Vec<usize> = (0..messages.len()).filter(concerned).collect();
-                concerned.sort_by_key(|&index| messages[index].from == here);
+                concerned
+                    .sort_by_key(|&index| if messages[index].from == here { 0 } else { 1 + messages[index].place });
                 for index in concerned {
                     let message = &messages[index];
                     let rendezvous = cost(message).rendezvous;
-                    let ready = if rendezvous { there(message.from) && there(message.to) } else { message.from == here };
+                    let sends = there(message.from) && begun[message.from.0];
+                    let ready = if rendezvous { sends && there(message.to) } else { message.from == here };
                     if ready && !started[index] {
                         started[index] = true;
-                        let kept = cost(message).overhead + cost(message).per_byte * message.bytes as f64;
-                        let start = now.max(port[message.from.0]);
-                        port[message.from.0] = start + kept;
-                        if !rendezvous {
-                            sent[index] = Some(start + kept);
-                        }
-                        if start > now {
-                            events.push((start, number, Err(index)));
-                            number += 1;
-                        } else {
-                            to_inject.push(index);
+                        match message.from == here {
+                            true => to_send.push(index),
+                            false => events.push(at(now, Event::Ready(index))),
                         }
                     }
                 }
             }
-            Err(index) => to_inject.push(index),
+            Event::Ready(index) => to_send.push(index),
+            Event::Inject(index) => to_inject.push(index),
+        }
+        for index in to_send {
+            let (message, cost) = (&messages[index], cost(&messages[index]));
+            let kept = cost.overhead + cost.per_byte * message.bytes as f64;
+            let start = now.max(port[message.from.0]);
+            port[message.from.0] = start + kept;
+            if !cost.rendezvous {
+                sent[index] = Some(start + kept);
+            }
+            events.push(at(start, Event::Inject(index)));
         }
         for index in to_inject {
             let (message, cost) = (&messages[index], cost(&messages[index]));
@@ -88,7 +112,7 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
             let here = (rank, round[rank]);
             let mine = |index: &usize| messages[*index].from == here || messages[*index].to == here;
             let through = |index: usize| sent[index].is_some() && arrived[index].is_some();
-            if !posted[rank] || !(0..messages.len()).filter(mine).all(through) {
+            if !begun[rank] || !(0..messages.len()).filter(mine).all(through) {
                 continue;
             }
             let mut done = clock[rank];
@@ -109,9 +133,8 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
             }
             clock[rank] = done;
             round[rank] += 1;
-            posted[rank] = false;
-            events.push((clock[rank], number, Ok(rank)));
-            number += 1;
+            (posted[rank], begun[rank]) = (false, false);
+            events.push(at(clock[rank], Event::Post(rank)));
         }
     }
     assert!((0..ranks).all(|rank| round[rank] == ensemble.schedules[rank].rounds.len()), "deadlock");
@@ -120,11 +143,11 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
 
 /// The n-th send from a to b belongs to the n-th receive that b posts for a.
 fn messages(ensemble: &Ensemble, block: u64) -> Vec<Message> {
-    let mut receives: HashMap<(usize, usize), std::collections::VecDeque<usize>> = HashMap::new();
+    let mut receives: HashMap<(usize, usize), std::collections::VecDeque<(usize, usize)>> = HashMap::new();
     for schedule in &ensemble.schedules {
         for (round, step) in schedule.rounds.iter().enumerate() {
-            for recv in &step.recvs {
-                receives.entry((recv.from, schedule.rank)).or_default().push_back(round);
+            for (place, recv) in step.recvs.iter().enumerate() {
+                receives.entry((recv.from, schedule.rank)).or_default().push_back((round, place));
             }
         }
     }
@@ -132,12 +155,14 @@ fn messages(ensemble: &Ensemble, block: u64) -> Vec<Message> {
     for schedule in &ensemble.schedules {
         for (round, step) in schedule.rounds.iter().enumerate() {
             for send in &step.sends {
-                let to_round = receives.get_mut(&(schedule.rank, send.to)).unwrap().pop_front().unwrap();
+                let (to_round, place) = receives.get_mut(&(schedule.rank, send.to)).unwrap().pop_front().unwrap();
                 let bytes = send.spans.iter().map(|span| span.count as u64).sum::<u64>() * block;
-                messages.push(Message { from: (schedule.rank, round), to: (send.to, to_round), bytes });
+                messages.push(Message { from: (schedule.rank, round), to: (send.to, to_round), place, bytes });
             }
         }
     }
+    // In this order messages that are ready at the same time are served: by round, then by rank.
+    messages.sort_by_key(|message: &Message| (message.from.1, message.from.0));
     messages
 }
 

@@ -29,7 +29,8 @@ fn exact_and_symmetric_agree_on_500_random_cases() {
         let (machine, amount) = (&machines[random.below(machines.len())], Amount::bytes(1 << random.below(18)));
         let Ok(fast) = Simulator::new(&prepared).run(machine, amount) else { continue };
         let exact = Simulator::new(&prepared).exact().run(machine, amount).unwrap();
-        let say = || format!("{collective} {choice} on {} {} {amount:?}: {fast:?} {exact:?}", problem.topology, machine.name);
+        let say =
+            || format!("{collective} {choice} on {} {} {amount:?}: {fast:?} {exact:?}", problem.topology, machine.name);
         assert!((fast.seconds - exact.seconds).abs() <= 1e-9 * exact.seconds, "{}", say());
         assert_eq!((fast.far_messages, fast.shares), (exact.far_messages, exact.shares), "{}", say());
         compared += 1;
@@ -46,7 +47,10 @@ fn another_size_gives_the_same_as_a_new_simulation() {
         let prepared = Choice::parse(Collective::Allreduce, name).unwrap().prepare(&problem).unwrap();
         let mut kept = Simulator::new(&prepared);
         for bytes in [96, 8, 100_000, 96, 7, 9600] {
-            let (again, anew) = (kept.run(&machine, Amount::bytes(bytes)), Simulator::new(&prepared).run(&machine, Amount::bytes(bytes)));
+            let (again, anew) = (
+                kept.run(&machine, Amount::bytes(bytes)),
+                Simulator::new(&prepared).run(&machine, Amount::bytes(bytes)),
+            );
             assert_eq!(again, anew, "{name} {bytes}");
         }
     }

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::{Seating, bytes};
+use crate::args::{Seating, bytes, names};
 use crate::failure::{Failure, Result};
 use crate::screen;
 
@@ -126,16 +126,7 @@ impl Bench {
             let known = algorithms(collective).map(|algorithm| algorithm.name).filter(serves);
             return Ok(std::iter::once("auto").chain(known).map(Into::into).collect());
         }
-        let mut names: Vec<String> = Vec::new();
-        for word in self.algorithm.split([' ', ',']).filter(|word| !word.is_empty()) {
-            // A comma inside a list of numbers belongs to the parameter before it.
-            match names.last_mut() {
-                Some(last) if word.starts_with(|first: char| first.is_ascii_digit() || first == '-') => {
-                    *last += &format!(",{word}")
-                }
-                _ => names.push(word.into()),
-            }
-        }
+        let names = names(&self.algorithm);
         for name in names.iter().filter(|name| *name != "auto") {
             Choice::parse(collective, name)?.prepare(&problem)?;
         }

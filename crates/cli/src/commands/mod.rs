@@ -3,6 +3,7 @@
 mod bench;
 mod explain;
 mod list;
+mod simulate;
 mod verify;
 
 use clap::Parser;
@@ -20,6 +21,7 @@ use crate::failure::Result;
   allhands list allgather
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
+  allhands simulate allreduce --machine lassen --topology 1024x16
   allhands bench allreduce
 
 Exit codes: 0 all is well; 1 a schedule is wrong; 2 the request cannot be served."
@@ -28,6 +30,7 @@ pub(crate) enum Command {
     List(list::List),
     Explain(explain::Explain),
     Verify(verify::Verify),
+    Simulate(simulate::Simulate),
     Bench(bench::Bench),
 }
 
@@ -37,6 +40,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
             Command::Verify(verify) => verify.run(),
+            Command::Simulate(simulate) => simulate.run(),
             Command::Bench(bench) => bench.run(),
         }
     }

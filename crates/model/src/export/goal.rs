@@ -20,12 +20,7 @@ use crate::{Amount, Machine};
 /// assert!(text.starts_with("num_ranks 2\n\nrank 0 {\nl1: calc 0\nl2: recv 8b from 1 tag 0\nl2 requires l1\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn goal(
-    out: &mut impl Write,
-    prepared: &Prepared,
-    machine: &Machine,
-    amount: Amount,
-) -> Result<(), ExportError> {
+pub fn goal(out: &mut impl Write, prepared: &Prepared, machine: &Machine, amount: Amount) -> Result<(), ExportError> {
     without_meetings(prepared)?;
     let (ranks, sizes) = (prepared.problem().ranks(), sizes(prepared, amount));
     writeln!(out, "num_ranks {ranks}")?;

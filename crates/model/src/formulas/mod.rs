@@ -26,7 +26,7 @@ impl Postal {
     /// ```
     /// use allhands_model::formulas::Postal;
     /// let network = Postal { latency: 1e-6, per_byte: 1e-9 };
-    /// assert_eq!(network.time(3.0, 2000.0), 3e-6 + 2e-6);
+    /// assert!((network.time(3.0, 2000.0) - 5e-6).abs() < 1e-15);
     /// ```
     pub fn time(&self, messages: f64, bytes: f64) -> f64 {
         self.latency * messages + self.per_byte * bytes

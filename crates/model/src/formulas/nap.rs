@@ -81,7 +81,5 @@ pub fn nap(setting: &Setting) -> f64 {
     let groups = setting.nodes.div_ceil(setting.per_node.pow((rounds as u32).saturating_sub(1)));
     let last = ceil_log(2, groups.min(setting.per_node)) as f64;
     let near_steps = if rounds > 0.0 { near * rounds + last } else { near };
-    setting.near_step() * near_steps
-        + setting.crowded.time(1.0, setting.bytes) * rounds
-        + setting.combines(near_steps)
+    setting.near_step() * near_steps + setting.crowded.time(1.0, setting.bytes) * rounds + setting.combines(near_steps)
 }

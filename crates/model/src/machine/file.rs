@@ -113,7 +113,8 @@ impl Machine {
         };
         unsourced(&read.source, read.name.clone())?;
         for level in &read.level {
-            for protocol in [Some(&level.short), level.eager.as_ref(), level.rendezvous.as_ref()].into_iter().flatten() {
+            for protocol in [Some(&level.short), level.eager.as_ref(), level.rendezvous.as_ref()].into_iter().flatten()
+            {
                 unsourced(&protocol.source, level.name.clone())?;
             }
         }
@@ -205,7 +206,10 @@ mod tests {
     fn a_damaged_file_is_named_by_key_and_line() {
         assert!(Machine::parse(&(head("schema = 1") + LEVEL)).is_ok());
         let text = head("schema = 1") + LEVEL;
-        assert_eq!(error(&text.replace("schema = 1", "schema = 2")), "machine file, line 1: schema: is 2, but this version reads 1");
+        assert_eq!(
+            error(&text.replace("schema = 1", "schema = 2")),
+            "machine file, line 1: schema: is 2, but this version reads 1"
+        );
         let unknown = error(&text.replace("latency_us", "latency_ms"));
         assert!(unknown.contains("line 10") && unknown.contains("latency_ms"), "{unknown}");
         let missing = error(&text.replace("ns_per_byte = 1\n", ""));

@@ -153,7 +153,8 @@ impl Machine {
 
     /// Refuses numbers that make no sense.
     pub fn check(&self) -> Result<()> {
-        let wrong = |key: String, fact: &str| Err(Error::Machine { machine: self.name.clone(), key, fact: fact.into() });
+        let wrong =
+            |key: String, fact: &str| Err(Error::Machine { machine: self.name.clone(), key, fact: fact.into() });
         let sound = |time: f64| time.is_finite() && time >= 0.0;
         if self.levels.is_empty() {
             return wrong("levels".into(), "are missing; give at least the one between nodes");
@@ -171,7 +172,10 @@ impl Machine {
             }
             for Protocol { latency, per_byte, overhead, crowd, injection, .. } in protocols {
                 let crowd = crowd.map_or([0.0; 2], |crowd| [crowd.latency, crowd.per_byte]);
-                if ![*latency, *per_byte, *overhead, *injection, crowd[0], crowd[1], level.meeting].into_iter().all(sound) {
+                if ![*latency, *per_byte, *overhead, *injection, crowd[0], crowd[1], level.meeting]
+                    .into_iter()
+                    .all(sound)
+                {
                     return wrong(level.name.clone(), "has a time that is negative or no number");
                 }
                 if overhead > latency {

@@ -11,11 +11,15 @@ use crate::flat::{END, Flat, Message, NO_MEETING, lane};
 use crate::machine::{Links, Machine, Protocol};
 use crate::{Error, Result};
 
-/// What happens next.
-#[derive(Clone, Copy, Debug)]
+/// What happens next; at the same time, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A rank comes to its next step.
     Post(u32),
+    /// Everybody who comes to a step at this moment has come: its messages may start.
+    Start(u32),
+    /// The receiver for which a message has waited has come.
+    Ready(u32),
     /// A message comes to what its node shares.
     Inject(u32),
 }
@@ -56,6 +60,8 @@ pub(super) struct Engine<'a> {
     meetings: Vec<Vec<Meeting>>,
     /// Whether the order in time matters, and the queue that serves.
     timed: bool,
+    /// Whether some message waits for its receiver.
+    handshakes: bool,
     ready: VecDeque<u32>,
     events: Queue<Event>,
     /// When each node may inject next: to the network, then inside.
@@ -140,11 +146,15 @@ impl<'a> Engine<'a> {
             machine,
             noise,
             timed: order_matters(flat, machine, &lanes),
+            handshakes: reached(flat, &lanes, |cost| cost.rendezvous),
             lanes,
             ranks: ranks.collect(),
             arrivals: vec![Arrival { at: UNHEARD, keeps: 0.0 }; flat.message_of.len()],
             ports: vec![0.0; flat.len() * several],
-            receiving: vec![f64::NEG_INFINITY; flat.len() * machine.ports.filter(|&ports| ports <= MOST_PORTS).unwrap_or(0)],
+            receiving: vec![
+                f64::NEG_INFINITY;
+                flat.len() * machine.ports.filter(|&ports| ports <= MOST_PORTS).unwrap_or(0)
+            ],
             meetings: flat.regions.iter().map(|regions| meetings(regions)).collect(),
             ready: VecDeque::with_capacity(flat.len()),
             events: Queue::new(),
@@ -163,6 +173,8 @@ impl<'a> Engine<'a> {
             while let Some((now, event)) = self.events.pop() {
                 match event {
                     Event::Post(rank) => self.post(rank as usize),
+                    Event::Start(rank) => self.start(rank as usize),
+                    Event::Ready(message) => self.send(message as usize, now),
                     Event::Inject(message) => self.inject(message as usize, now),
                 }
             }
@@ -199,38 +211,53 @@ impl<'a> Engine<'a> {
         if step.meeting != NO_MEETING {
             return self.meet(rank, step.meeting as usize);
         }
-        let (slots, messages) = (step.first_slot..next.first_slot, step.first_message..next.first_message);
-        let now = self.ranks[rank].clock;
-        // One more than it waits for, so that it is not through before all is posted.
+        // One more than it waits for, so that it is not through before its messages have started.
         let state = &mut self.ranks[rank];
-        (state.first_slot, state.end_slot) = (slots.start, slots.end);
-        (state.done, state.port, state.pending) = (now, now, 1 + slots.len() as u32);
+        let now = state.clock;
+        (state.first_slot, state.end_slot) = (step.first_slot, next.first_slot);
+        (state.done, state.port) = (now, now);
+        let slots = &self.arrivals[step.first_slot as usize..next.first_slot as usize];
+        let outstanding = slots.iter().filter(|arrival| arrival.at.is_infinite()).count() as u32;
+        state.pending = 1 + outstanding + (next.first_message - step.first_message);
         if !self.ports.is_empty() {
             let several = self.ports.len() / flat.len();
             self.ports[rank * several..(rank + 1) * several].fill(now);
         }
-        for slot in slots {
-            let arrival = self.arrivals[slot as usize].at;
-            if arrival == WAITING {
-                let message = flat.message_of[slot as usize] as usize;
-                let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
-                self.send(message, ready);
-            } else if arrival != UNHEARD {
-                self.ranks[rank].pending -= 1;
-            }
+        match self.timed && self.handshakes {
+            true => self.events.push(now, Event::Start(rank as u32)),
+            false => self.start(rank),
         }
-        for index in messages {
+    }
+
+    /// The messages of a step start: those it sends, as far as their receivers are there, then those that have waited for it.
+    fn start(&mut self, rank: usize) {
+        let flat = self.flat;
+        let index = self.ranks[rank].step as usize;
+        let (step, next) = (&flat.steps[index], &flat.steps[index + 1]);
+        let now = self.ranks[rank].clock;
+        for index in step.first_message..next.first_message {
             let message = &flat.messages[index as usize];
             if !self.protocol(message).rendezvous {
+                self.ranks[rank].pending -= 1;
                 self.send(index as usize, now);
                 continue;
             }
-            self.ranks[rank].pending += 1;
             let receiver = &self.ranks[message.to as usize];
             if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
                 self.send(index as usize, now.max(receiver.clock));
             } else {
                 self.arrivals[message.slot as usize].at = WAITING;
+            }
+        }
+        for slot in step.first_slot..next.first_slot {
+            if self.arrivals[slot as usize].at == WAITING {
+                let message = flat.message_of[slot as usize] as usize;
+                self.arrivals[slot as usize].at = UNHEARD;
+                let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
+                match self.timed {
+                    true => self.events.push(ready, Event::Ready(message as u32)),
+                    false => self.send(message, ready),
+                }
             }
         }
         self.one_less(rank);
@@ -263,7 +290,7 @@ impl<'a> Engine<'a> {
             let state = &mut self.ranks[from];
             state.done = state.done.max(start + kept);
         }
-        if self.timed && start > ready && self.shared(message, &protocol) {
+        if self.timed && self.shared(message, &protocol) {
             self.events.push(start, Event::Inject(index as u32));
         } else {
             self.inject(index, start);
@@ -322,7 +349,8 @@ impl<'a> Engine<'a> {
     fn work(&mut self, rank: usize, from: f64) {
         let step = &self.flat.steps[self.ranks[rank].step as usize];
         let unit = self.flat.unit;
-        let work = self.machine.copy * (step.copied * unit) as f64 + self.machine.combine * (step.combined * unit) as f64;
+        let work =
+            self.machine.copy * (step.copied * unit) as f64 + self.machine.combine * (step.combined * unit) as f64;
         let state = &mut self.ranks[rank];
         state.clock = from + work;
         state.step = step.next;
@@ -410,18 +438,20 @@ fn lanes(flat: &Flat, machine: &Machine) -> Vec<[Cost; PROTOCOLS]> {
 
 /// Whether what is shared can make a message wait for one of another rank, or a port choose between two.
 fn order_matters(flat: &Flat, machine: &Machine, lanes: &[[Cost; PROTOCOLS]]) -> bool {
-    let reached = |level: usize| {
+    let far = || flat.messages.iter().any(|message| message.level() == 0);
+    reached(flat, lanes, |cost| cost.injection > 0.0)
+        || (machine.links.is_some() && far())
+        || (machine.ports.is_some_and(|ports| ports < flat.widest) && reached(flat, lanes, |cost| cost.rendezvous))
+}
+
+/// Whether a message can be so large that it travels in such a way.
+fn reached(flat: &Flat, lanes: &[[Cost; PROTOCOLS]], way: fn(&Cost) -> bool) -> bool {
+    (0..flat.heaviest.len()).any(|level| {
         let most = flat.heaviest[level] * flat.unit;
-        let protocols = &lanes[lane(level, 0)];
-        let last = protocols.iter().position(|protocol| most <= protocol.up_to).unwrap_or(PROTOCOLS - 1);
-        &protocols[..=last]
-    };
-    let levels = 0..flat.heaviest.len();
-    let any = |test: fn(&Cost) -> bool| levels.clone().any(|level| reached(level).iter().any(test));
-    let far = flat.messages.iter().any(|message| message.level() == 0);
-    any(|protocol| protocol.injection > 0.0)
-        || (machine.links.is_some() && far)
-        || (machine.ports.is_some_and(|ports| ports < flat.widest) && any(|protocol| protocol.rendezvous))
+        let costs = &lanes[lane(level, 0)];
+        let last = costs.iter().position(|cost| most <= cost.up_to).unwrap_or(PROTOCOLS - 1);
+        costs[..=last].iter().any(way)
+    })
 }
 
 fn meetings(regions: &[u32]) -> Vec<Meeting> {

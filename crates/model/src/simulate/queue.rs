@@ -1,6 +1,7 @@
 //! A queue of events by time, for times that never go back: a radix heap.
 //!
-//! Events of the same time leave in the order in which they came. An event moves to a finer bucket at most once for each
+//! Events of the same time leave in batches: those that were there when it came, in their own order, then those that have come
+//! meanwhile, in their own order, and so on. So whom they concern decides, not the order in which they were thought of. An event moves to a finer bucket at most once for each
 //! bit in which times can differ; many events of one time, as symmetric schedules have, move together and cheaply.
 
 /// Positive floating-point numbers sort as their bits do.
@@ -8,14 +9,15 @@
 pub(crate) struct Queue<T> {
     /// `buckets[b]`: events whose time differs from the last one taken in bit b - 1 and no higher one.
     buckets: Vec<Vec<(u64, T)>>,
-    /// Those of the last time taken.
-    now: std::collections::VecDeque<T>,
+    /// Those of the last time taken that leave next, the first one last; and those that have come meanwhile.
+    now: Vec<T>,
+    meanwhile: Vec<T>,
     last: u64,
 }
 
-impl<T: Copy> Queue<T> {
+impl<T: Copy + Ord> Queue<T> {
     pub(crate) fn new() -> Queue<T> {
-        Queue { buckets: (0..=64).map(|_| Vec::new()).collect(), now: std::collections::VecDeque::new(), last: 0 }
+        Queue { buckets: (0..=64).map(|_| Vec::new()).collect(), now: Vec::new(), meanwhile: Vec::new(), last: 0 }
     }
 
     /// Adds an event, not before the last one taken.
@@ -23,7 +25,7 @@ impl<T: Copy> Queue<T> {
         let key = time.to_bits();
         debug_assert!(key >= self.last && time >= 0.0, "time does not go back");
         match bucket(key, self.last) {
-            0 => self.now.push_back(event),
+            0 => self.meanwhile.push(event),
             bucket => self.buckets[bucket].push((key, event)),
         }
     }
@@ -31,20 +33,33 @@ impl<T: Copy> Queue<T> {
     /// Takes the earliest.
     pub(crate) fn pop(&mut self) -> Option<(f64, T)> {
         if self.now.is_empty() {
-            let first = self.buckets.iter().position(|bucket| !bucket.is_empty())?;
-            let events = std::mem::take(&mut self.buckets[first]);
-            self.last = events.iter().map(|(key, _)| *key).min()?;
-            for &(key, event) in &events {
-                match bucket(key, self.last) {
-                    0 => self.now.push_back(event),
-                    bucket => self.buckets[bucket].push((key, event)),
-                }
+            if self.meanwhile.is_empty() {
+                self.advance()?;
             }
-            // The memory is worth keeping.
-            self.buckets[first] = events;
-            self.buckets[first].clear();
+            std::mem::swap(&mut self.now, &mut self.meanwhile);
+            if !self.now.is_sorted() {
+                self.now.sort_unstable();
+            }
+            self.now.reverse();
         }
-        self.now.pop_front().map(|event| (f64::from_bits(self.last), event))
+        self.now.pop().map(|event| (f64::from_bits(self.last), event))
+    }
+
+    /// Goes on to the next time at which there is an event.
+    fn advance(&mut self) -> Option<()> {
+        let first = self.buckets.iter().position(|bucket| !bucket.is_empty())?;
+        let mut events = std::mem::take(&mut self.buckets[first]);
+        self.last = events.iter().map(|(key, _)| *key).min()?;
+        for &(key, event) in &events {
+            match bucket(key, self.last) {
+                0 => self.meanwhile.push(event),
+                bucket => self.buckets[bucket].push((key, event)),
+            }
+        }
+        // The memory is worth keeping.
+        events.clear();
+        self.buckets[first] = events;
+        Some(())
     }
 }
 
@@ -57,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_leave_by_time_and_among_equals_as_they_came() {
+    fn events_leave_by_time_and_among_equals_in_their_order() {
         let mut queue = Queue::new();
         let mut expected: Vec<(f64, usize)> = Vec::new();
         let (mut random, mut now, mut number) = (1u64, 0.0, 0);
