@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use allhands_model::{Amount, Machine, Simulator};
+use allhands_model::{Amount, Machine, Simulator, rank_choices};
 use allhands_schedule::{Choice, Collective, Problem, Topology};
 
 struct Counting;
@@ -54,25 +54,58 @@ fn main() {
         "order",
         "memory MiB"
     );
-    let from: u32 = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10);
-    for (collective, algorithm) in
-        [(Collective::Allgather, "bruck"), (Collective::Allgather, "loc-bruck"), (Collective::Allreduce, "nap")]
-    {
-        for machine in &machines {
-            for exponent in (from..=20).step_by(2) {
+    // Rows whose schedules take most of a minute to make are left out.
+    for (collective, algorithm, largest) in [
+        (Collective::Allgather, "bruck", [20, 18]),
+        (Collective::Allgather, "loc-bruck", [16, 16]),
+        (Collective::Allreduce, "nap", [20, 18]),
+    ] {
+        for (machine, largest) in machines.iter().zip(largest) {
+            for exponent in (10..=largest).step_by(2) {
                 row(collective, algorithm, machine, exponent, 1024);
             }
         }
     }
-    println!("\none node for all, every rank compared, 1 KiB");
-    for (collective, algorithm) in [(Collective::Allgather, "bruck"), (Collective::Allgather, "loc-bruck")] {
-        let topology = Topology::regular(1 << 16, 16).expect("a machine");
-        let problem = Problem::new(collective, topology);
+    println!(
+        "\n1,048,576 ranks as `simulate` does it, 8 B on lassen: one node for all where 512 compared ones do the same (limit: 10 s)"
+    );
+    for (collective, algorithm) in
+        [(Collective::Allgather, "bruck"), (Collective::Allgather, "loc-bruck"), (Collective::Allreduce, "nap")]
+    {
+        let problem = Problem::new(collective, Topology::regular(1 << 16, 16).expect("a machine"));
         let prepared = Choice::parse(collective, algorithm).expect("known").prepare(&problem).expect("servable");
-        let begin = Instant::now();
-        let estimate = Simulator::new(&prepared).run(&machines[1], Amount::bytes(1024)).expect("a time");
-        let took = begin.elapsed().as_secs_f64();
-        println!("{algorithm:<12} 2^20 ranks {:>10.2} s, {:?}", took, estimate.mode);
+        MOST.store(NOW.load(Relaxed), Relaxed);
+        let before = NOW.load(Relaxed);
+        let mut best = f64::INFINITY;
+        let mut mode = "";
+        for _ in 0..2 {
+            let begin = Instant::now();
+            let estimate = Simulator::new(&prepared).run(&machines[1], Amount::bytes(8)).expect("a time");
+            best = best.min(begin.elapsed().as_secs_f64());
+            mode = estimate.mode.name();
+        }
+        let memory = (MOST.load(Relaxed) - before) >> 20;
+        println!("{algorithm:<12} {best:>8.3} s {memory:>6} MiB, {mode}");
+    }
+    println!("\none candidate for `rank_choices`, 8 B on lassen");
+    for (collective, algorithm) in [
+        (Collective::Allgather, "bruck"),
+        (Collective::Allgather, "loc-bruck"),
+        (Collective::Allreduce, "nap"),
+        (Collective::Allreduce, "ring"),
+        (Collective::Alltoall, "modified-bruck"),
+    ] {
+        for nodes in [16, 256] {
+            let problem = Problem::new(collective, Topology::regular(nodes, 16).expect("a machine"));
+            let choice = [Choice::parse(collective, algorithm).expect("known")];
+            let mut best = f64::INFINITY;
+            for _ in 0..5 {
+                let begin = Instant::now();
+                rank_choices(&problem, Amount::bytes(8), &machines[1], &choice).expect("an order");
+                best = best.min(begin.elapsed().as_secs_f64());
+            }
+            println!("{collective:<10} {algorithm:<16} {:>5} ranks {:>10.3} ms", nodes * 16, best * 1e3);
+        }
     }
 }
 
