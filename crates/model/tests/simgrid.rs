@@ -38,6 +38,7 @@ fn replay(prepared: &Prepared, machine: &Machine, amount: Amount, folder: &Path)
         .current_dir(folder)
         .args(["-np", &ranks.to_string(), "-platform", "platform.xml", "-hostfile", "hosts", "-replay", "traces"])
         .args(["--cfg=smpi/simulate-computation:no", "--cfg=network/model:CM02", "--cfg=network/TCP-gamma:0"])
+        .arg("--cfg=smpi/send-is-detached-thresh:0") // sends wait for their receives, as in the postal model
         .args(["--cfg=smpi/os:0:0:0", "--cfg=smpi/or:0:0:0", "--cfg=smpi/ois:0:0:0"])
         .output()
         .unwrap();
