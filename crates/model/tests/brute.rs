@@ -39,6 +39,8 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
         );
         *machine.levels[level].protocol(message.bytes)
     };
+    // Where no rank sends two messages in a round, none of a rank's own can be in each other's way.
+    let wide = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds).any(|round| round.sends.len() > 1);
     let mut clock = vec![0.0f64; ranks];
     let mut round = vec![0usize; ranks];
     let (mut posted, mut begun) = (vec![false; ranks], vec![false; ranks]);
@@ -53,39 +55,43 @@ fn brute_force(ensemble: &Ensemble, machine: &Machine, block: u64) -> f64 {
     while let Some(first) = (0..events.len()).min_by(|&a, &b| events[a].partial_cmp(&events[b]).unwrap()) {
         let (now, batch, event) = events.remove(first);
         let at = |time: f64, event: Event| (time, if time > now { 0 } else { batch + 1 }, event);
-        let (mut to_send, mut to_inject) = (vec![], vec![]);
+        let (mut starting, mut to_send, mut to_inject) = (None, vec![], vec![]);
         match event {
             Event::Post(rank) if round[rank] == ensemble.schedules[rank].rounds.len() => continue,
             Event::Post(rank) => {
                 posted[rank] = true;
                 port[rank] = now;
-                events.push(at(now, Event::Start(rank)));
+                match wide {
+                    true => events.push(at(now, Event::Start(rank))),
+                    false => starting = Some(rank),
+                }
             }
-            Event::Start(rank) => {
-                begun[rank] = true;
-                let here = (rank, round[rank]);
-                let there = |end: (usize, usize)| posted[end.0] && round[end.0] == end.1;
-                // Sends first, then receives for which a sender has waited, each as listed.
-                let concerned = |index: &usize| messages[*index].to == here || messages[*index].from == here;
-                let mut concerned: Vec<usize> = (0..messages.len()).filter(concerned).collect();
-                concerned
-                    .sort_by_key(|&index| if messages[index].from == here { 0 } else { 1 + messages[index].place });
-                for index in concerned {
-                    let message = &messages[index];
-                    let rendezvous = cost(message).rendezvous;
-                    let sends = there(message.from) && begun[message.from.0];
-                    let ready = if rendezvous { sends && there(message.to) } else { message.from == here };
-                    if ready && !started[index] {
-                        started[index] = true;
-                        match message.from == here {
-                            true => to_send.push(index),
-                            false => events.push(at(now, Event::Ready(index))),
-                        }
+            Event::Start(rank) => starting = Some(rank),
+            Event::Ready(index) => to_send.push(index),
+            Event::Inject(index) => to_inject.push(index),
+        }
+        if let Some(rank) = starting {
+            begun[rank] = true;
+            let here = (rank, round[rank]);
+            let there = |end: (usize, usize)| posted[end.0] && round[end.0] == end.1;
+            // Sends first, then receives for which a sender has waited, each as listed.
+            let concerned = |index: &usize| messages[*index].to == here || messages[*index].from == here;
+            let mut concerned: Vec<usize> = (0..messages.len()).filter(concerned).collect();
+            concerned.sort_by_key(|&index| if messages[index].from == here { 0 } else { 1 + messages[index].place });
+            for index in concerned {
+                let message = &messages[index];
+                let rendezvous = cost(message).rendezvous;
+                let sends = there(message.from) && begun[message.from.0];
+                let ready = if rendezvous { sends && there(message.to) } else { message.from == here };
+                if ready && !started[index] {
+                    started[index] = true;
+                    match message.from == here {
+                        true => to_send.push(index),
+                        false if wide => events.push(at(now, Event::Ready(index))),
+                        false => to_send.push(index),
                     }
                 }
             }
-            Event::Ready(index) => to_send.push(index),
-            Event::Inject(index) => to_inject.push(index),
         }
         for index in to_send {
             let (message, cost) = (&messages[index], cost(&messages[index]));

@@ -60,7 +60,7 @@ pub(super) struct Engine<'a> {
     meetings: Vec<Vec<Meeting>>,
     /// Whether the order in time matters, and the queue that serves.
     timed: bool,
-    /// Whether some message waits for its receiver.
+    /// Whether ports choose between messages that wait for their receivers.
     handshakes: bool,
     ready: VecDeque<u32>,
     events: Queue<Event>,
@@ -146,7 +146,7 @@ impl<'a> Engine<'a> {
             machine,
             noise,
             timed: order_matters(flat, machine, &lanes),
-            handshakes: reached(flat, &lanes, |cost| cost.rendezvous),
+            handshakes: flat.widest > 1 && reached(flat, &lanes, |cost| cost.rendezvous),
             lanes,
             ranks: ranks.collect(),
             arrivals: vec![Arrival { at: UNHEARD, keeps: 0.0 }; flat.message_of.len()],
@@ -254,7 +254,7 @@ impl<'a> Engine<'a> {
                 let message = flat.message_of[slot as usize] as usize;
                 self.arrivals[slot as usize].at = UNHEARD;
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
-                match self.timed {
+                match self.timed && self.handshakes {
                     true => self.events.push(ready, Event::Ready(message as u32)),
                     false => self.send(message, ready),
                 }
