@@ -24,7 +24,7 @@ const FEW: u32 = 32;
 const MOST_RUNS: usize = 2;
 
 /// Ranks flattened at once by one thread.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
