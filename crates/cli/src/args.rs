@@ -154,6 +154,21 @@ pub(crate) fn ranks(text: &str) -> Result<RangeInclusive<usize>> {
     }
 }
 
+/// Names with parameters, separated by blanks or by commas between names.
+pub(crate) fn names(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        // A comma inside a list of numbers belongs to the parameter before it.
+        match names.last_mut() {
+            Some(last) if word.starts_with(|first: char| first.is_ascii_digit() || first == '-') => {
+                *last += &format!(",{word}")
+            }
+            _ => names.push(word.into()),
+        }
+    }
+    names
+}
+
 /// `8`, `4K`, `1M`, `2G`: powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<u64> {
     let wrong = || Failure::Usage(format!("--bytes {text}: not a size; write bytes such as 8, 4K, 1M or 2G"));

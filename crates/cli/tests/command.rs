@@ -346,3 +346,51 @@ fn a_program_shows_bytes_and_kernels() {
     let one = run("explain allreduce --algorithm nap --topology 4096x16 --rank 77 --format program");
     assert!(one.code == Some(0) && one.out.starts_with("# rank 77 of 65536"), "{}", one.err);
 }
+
+#[test]
+fn simulate_shows_times_beside_their_bound_in_every_form() {
+    let line = "simulate allgather --machine lassen --topology 4x4 --bytes 8..1K --algorithm bruck,loc-bruck";
+    let table = run(line);
+    assert_eq!(table.code, Some(0), "{}", table.err);
+    for words in ["allgather on lassen, 4x4 (16 ranks)", "lower bound", "loc-bruck", "symmetric"] {
+        assert!(table.out.contains(words), "{words}: {}", table.out);
+    }
+    let json: Vec<Value> = serde_json::from_str(&run(&format!("{line} --format json")).out).expect("an array");
+    assert_eq!(json.len(), 2 * 5);
+    for one in &json {
+        assert!(
+            one["time_us"].as_f64() >= one["bound_us"].as_f64() && one["ratio_to_best"].as_f64() >= Some(1.0),
+            "{one}"
+        );
+    }
+    let csv = run(&format!("{line} --format csv")).out;
+    assert_eq!(csv.lines().count(), 1 + 2 * 5);
+    let svg = run(&format!("{line} --format svg")).out;
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains(">loc-bruck</text>"));
+}
+
+#[test]
+fn simulate_writes_schedules_for_other_simulators() {
+    let line = "simulate allgather --topology 4 --algorithm ring --bytes 8";
+    let simgrid = run(&format!("{line} --format simgrid")).out;
+    assert_eq!(simgrid.lines().filter(|line| line.contains("isend")).count(), 12);
+    let goal = run(&format!("{line} --format goal")).out;
+    assert!(goal.starts_with("num_ranks 4\n"), "{goal}");
+    refused(&run("simulate allgather --topology 4 --format goal"), &["name one --algorithm and one size"]);
+}
+
+#[test]
+fn simulate_refuses_machines_that_are_unknown_or_damaged() {
+    refused(
+        &run("simulate allreduce --machine laptop"),
+        &["\"laptop\"", "shipped are aries, blue-waters, cervino, lassen, yahoo"],
+    );
+    refused(&run("simulate allreduce --machine missing.toml"), &["cannot read the machine file missing.toml"]);
+    let damaged = file("damaged.toml", "schema = 1\nname = \"m\"\nlatency_ms = 3\n");
+    refused(
+        &allhands(&["simulate", "allreduce", "--machine", damaged.to_str().unwrap()]),
+        &["damaged.toml", "line 3", "latency_ms"],
+    );
+    refused(&run("simulate allreduce --bytes 4..2"), &["--bytes 4..2"]);
+    refused(&run("simulate allreduce --bytes 4X"), &["4X"]);
+}

@@ -3,6 +3,7 @@
 mod bench;
 mod explain;
 mod list;
+mod simulate;
 mod tune;
 mod verify;
 
@@ -22,6 +23,7 @@ use crate::job;
   allhands list allgather
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
+  allhands simulate allreduce --machine lassen --topology 1024x16
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
 
@@ -31,6 +33,7 @@ pub(crate) enum Command {
     List(list::List),
     Explain(explain::Explain),
     Verify(verify::Verify),
+    Simulate(simulate::Simulate),
     Bench(bench::Bench),
     Tune(tune::Tune),
 }
@@ -45,6 +48,7 @@ impl Command {
             _ if !job::first() => Ok(()),
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Simulate(simulate) => simulate.run(),
         }
     }
 }

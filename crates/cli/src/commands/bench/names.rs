@@ -3,6 +3,7 @@
 use allhands::Topology;
 use allhands_schedule::{Choice, Collective, Problem, algorithms};
 
+use crate::args;
 use crate::failure::{Failure, Result};
 
 /// The library's own choice.
@@ -18,16 +19,7 @@ pub(super) struct Names(Vec<String>);
 impl Names {
     /// `all,mpi`, `bruck ring`, `bruck:ports=1,2,auto`.
     pub(super) fn parse(collective: Collective, text: &str) -> Result<Names> {
-        let mut names: Vec<String> = Vec::new();
-        for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-            // A comma inside a list of numbers belongs to the parameter before it.
-            match names.last_mut() {
-                Some(last) if word.starts_with(|first: char| first.is_ascii_digit() || first == '-') => {
-                    *last += &format!(",{word}");
-                }
-                _ => names.push(word.into()),
-            }
-        }
+        let names = args::names(text);
         for name in names.iter().filter(|name| ![ALL, AUTO, MPI].contains(&name.as_str())) {
             Choice::parse(collective, name)?;
         }

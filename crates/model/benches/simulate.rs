@@ -1,0 +1,141 @@
+//! How fast the simulator is. `cargo bench -p allhands-model`
+//!
+//! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. Memory is
+//! the most that was allocated at once.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use allhands_model::{Amount, Machine, Simulator, rank_choices};
+use allhands_schedule::{Choice, Collective, Problem, Topology};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on unchanged to the system's allocator; only numbers are kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        MOST.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        // SAFETY: the caller's promises are the ones `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Repetitions of each simulation.
+const REPETITIONS: usize = 3;
+
+fn main() {
+    let machines = [Machine::postal(1e-6, 1e-10), Machine::shipped("lassen").expect("shipped")];
+    println!(
+        "every rank simulated, 1 KiB (limits at 2^20 ranks: 10 s and 8 GiB in all; 10 million messages a second on one core)"
+    );
+    println!(
+        "{:<12} {:<10} {:>5} {:>11} {:>9} {:>10} {:>10} {:>12} {:>8} {:>10}",
+        "algorithm",
+        "machine",
+        "ranks",
+        "messages",
+        "make s",
+        "simulate s",
+        "in all s",
+        "messages/s",
+        "order",
+        "memory MiB"
+    );
+    // Rows whose schedules take most of a minute to make are left out.
+    for (collective, algorithm, largest) in [
+        (Collective::Allgather, "bruck", [20, 18]),
+        (Collective::Allgather, "loc-bruck", [16, 16]),
+        (Collective::Allreduce, "nap", [20, 18]),
+    ] {
+        for (machine, largest) in machines.iter().zip(largest) {
+            for exponent in (10..=largest).step_by(2) {
+                row(collective, algorithm, machine, exponent, 1024);
+            }
+        }
+    }
+    println!(
+        "\n1,048,576 ranks as `simulate` does it, 8 B on lassen: one node for all where 512 compared ones do the same (limit: 10 s)"
+    );
+    for (collective, algorithm) in
+        [(Collective::Allgather, "bruck"), (Collective::Allgather, "loc-bruck"), (Collective::Allreduce, "nap")]
+    {
+        let problem = Problem::new(collective, Topology::regular(1 << 16, 16).expect("a machine"));
+        let prepared = Choice::parse(collective, algorithm).expect("known").prepare(&problem).expect("servable");
+        MOST.store(NOW.load(Relaxed), Relaxed);
+        let before = NOW.load(Relaxed);
+        let mut best = f64::INFINITY;
+        let mut mode = "";
+        for _ in 0..2 {
+            let begin = Instant::now();
+            let estimate = Simulator::new(&prepared).run(&machines[1], Amount::bytes(8)).expect("a time");
+            best = best.min(begin.elapsed().as_secs_f64());
+            mode = estimate.mode.name();
+        }
+        let memory = (MOST.load(Relaxed) - before) >> 20;
+        println!("{algorithm:<12} {best:>8.3} s {memory:>6} MiB, {mode}");
+    }
+    println!("\none candidate for `rank_choices`, 8 B on lassen");
+    for (collective, algorithm) in [
+        (Collective::Allgather, "bruck"),
+        (Collective::Allgather, "loc-bruck"),
+        (Collective::Allreduce, "nap"),
+        (Collective::Allreduce, "ring"),
+        (Collective::Alltoall, "modified-bruck"),
+    ] {
+        for nodes in [16, 256] {
+            let problem = Problem::new(collective, Topology::regular(nodes, 16).expect("a machine"));
+            let choice = [Choice::parse(collective, algorithm).expect("known")];
+            let mut best = f64::INFINITY;
+            for _ in 0..5 {
+                let begin = Instant::now();
+                rank_choices(&problem, Amount::bytes(8), &machines[1], &choice).expect("an order");
+                best = best.min(begin.elapsed().as_secs_f64());
+            }
+            println!("{collective:<10} {algorithm:<16} {:>5} ranks {:>10.3} ms", nodes * 16, best * 1e3);
+        }
+    }
+}
+
+fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32, bytes: u64) {
+    let topology = Topology::regular(1 << (exponent - 4), 16).expect("a machine");
+    let problem = Problem::new(collective, topology);
+    let prepared = Choice::parse(collective, algorithm).expect("known").prepare(&problem).expect("servable");
+    MOST.store(NOW.load(Relaxed), Relaxed);
+    let before = NOW.load(Relaxed);
+    let mut simulator = Simulator::new(&prepared).exact();
+    let begin = Instant::now();
+    let estimate = simulator.run(machine, Amount::bytes(bytes)).expect("a time");
+    let in_all = begin.elapsed().as_secs_f64();
+    let mut best = f64::INFINITY;
+    for _ in 0..REPETITIONS {
+        let begin = Instant::now();
+        simulator.run(machine, Amount::bytes(bytes)).expect("a time");
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    let memory = (MOST.load(Relaxed) - before) >> 20;
+    println!(
+        "{algorithm:<12} {:<10} {:>5} {:>11} {:>9.3} {:>10.4} {:>10.3} {:>12.0} {:>8} {:>10}",
+        machine.name,
+        format!("2^{exponent}"),
+        estimate.messages,
+        (in_all - best).max(0.0),
+        best,
+        in_all,
+        estimate.messages as f64 / best,
+        if estimate.contended { "in time" } else { "any" },
+        memory,
+    );
+}

@@ -1,0 +1,223 @@
+//! Machine files: TOML, units in the names, a source for every group of numbers.
+//!
+//! ```toml
+//! schema = 1
+//! name = "example"
+//! description = "two levels"
+//! source = "where copy and combine rates come from"
+//! ports = 1                     # left out: any number
+//! combine_ns_per_byte = 0.25
+//! copy_ns_per_byte = 0.1
+//!
+//! [[level]]                     # between nodes
+//! name = "network"
+//! [level.short]
+//! latency_us = 1.9
+//! ns_per_byte = 0.6
+//! source = "measured: ..."
+//! [level.rendezvous]
+//! from_bytes = 8192
+//! latency_us = 7.0
+//! ns_per_byte = 0.2
+//! overhead_us = 3.0             # left out: all of the latency
+//! injection_ns_per_byte = 0.15  # left out: no limit
+//! source = "measured: ..."
+//! ```
+
+use serde::Deserialize;
+
+use super::{Crowd, Level, Links, Machine, Protocol};
+use crate::{Error, Result};
+
+/// The schema that this version reads.
+const SCHEMA: u32 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    schema: u32,
+    name: String,
+    description: String,
+    /// Of the rates below.
+    source: String,
+    ports: Option<usize>,
+    combine_ns_per_byte: f64,
+    copy_ns_per_byte: f64,
+    level: Vec<LevelText>,
+    links: Option<LinksText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LevelText {
+    name: String,
+    holds_ranks: Option<usize>,
+    #[serde(default)]
+    meeting_us: f64,
+    short: ProtocolText,
+    eager: Option<ProtocolText>,
+    rendezvous: Option<ProtocolText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProtocolText {
+    from_bytes: Option<u64>,
+    latency_us: f64,
+    ns_per_byte: f64,
+    overhead_us: Option<f64>,
+    crowd: Option<CrowdText>,
+    #[serde(default)]
+    injection_ns_per_byte: f64,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CrowdText {
+    ranks: usize,
+    latency_us: f64,
+    ns_per_byte: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinksText {
+    node_ns_per_byte: f64,
+    core_ns_per_byte: f64,
+    core_latency_us: f64,
+    leaf_nodes: Vec<usize>,
+    source: String,
+}
+
+const US: f64 = 1e-6;
+const NS: f64 = 1e-9;
+
+impl Machine {
+    /// Reads a machine file.
+    ///
+    /// ```
+    /// use allhands_model::Machine;
+    /// let error = Machine::parse("schema = 1\nname = 7").unwrap_err();
+    /// assert_eq!(error.to_string(), "machine file, line 2: name: invalid type: integer `7`, expected a string");
+    /// ```
+    pub fn parse(text: &str) -> Result<Machine> {
+        let read: Text = toml::from_str(text).map_err(|error| damaged(text, &error))?;
+        if read.schema != SCHEMA {
+            let fact = format!("schema: is {}, but this version reads {SCHEMA}", read.schema);
+            return Err(Error::File { line: line_of(text, "schema"), fact });
+        }
+        let unsourced = |source: &str, key: String| match source.trim() {
+            "" => Err(Error::File { line: line_of(text, "source"), fact: format!("{key}.source: says nothing") }),
+            _ => Ok(()),
+        };
+        unsourced(&read.source, read.name.clone())?;
+        for level in &read.level {
+            for protocol in [Some(&level.short), level.eager.as_ref(), level.rendezvous.as_ref()].into_iter().flatten()
+            {
+                unsourced(&protocol.source, level.name.clone())?;
+            }
+        }
+        if let Some(links) = &read.links {
+            unsourced(&links.source, "links".into())?;
+        }
+        let machine = Machine {
+            name: read.name,
+            description: read.description,
+            ports: read.ports,
+            combine: read.combine_ns_per_byte * NS,
+            copy: read.copy_ns_per_byte * NS,
+            levels: read.level.iter().map(LevelText::level).collect(),
+            links: read.links.map(|links| Links {
+                node: links.node_ns_per_byte * NS,
+                core: links.core_ns_per_byte * NS,
+                core_latency: links.core_latency_us * US,
+                leaves: links.leaf_nodes,
+            }),
+        };
+        machine.check()?;
+        Ok(machine)
+    }
+}
+
+impl LevelText {
+    fn level(&self) -> Level {
+        let given = [Some((&self.short, false)), self.eager.as_ref().map(|eager| (eager, false))];
+        let given: Vec<(&ProtocolText, bool)> =
+            given.into_iter().chain([self.rendezvous.as_ref().map(|last| (last, true))]).flatten().collect();
+        let up_to = |index: usize| match given.get(index + 1) {
+            Some((next, _)) => next.from_bytes.unwrap_or(0).saturating_sub(1),
+            None => u64::MAX,
+        };
+        let protocols = given.iter().enumerate().map(|(index, (text, rendezvous))| Protocol {
+            up_to: up_to(index),
+            rendezvous: *rendezvous,
+            latency: text.latency_us * US,
+            per_byte: text.ns_per_byte * NS,
+            overhead: text.overhead_us.unwrap_or(text.latency_us) * US,
+            crowd: text.crowd.as_ref().map(|crowd| Crowd {
+                ranks: crowd.ranks,
+                latency: crowd.latency_us * US,
+                per_byte: crowd.ns_per_byte * NS,
+            }),
+            injection: text.injection_ns_per_byte * NS,
+        });
+        Level {
+            name: self.name.clone(),
+            holds: self.holds_ranks,
+            meeting: self.meeting_us * US,
+            protocols: protocols.collect(),
+        }
+    }
+}
+
+/// What is wrong with a file, and where: the key as far as it is known.
+fn damaged(text: &str, error: &toml::de::Error) -> Error {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    let line = text[..at].matches('\n').count() + 1;
+    let fact = error.message().trim().replace('\n', "; ");
+    let key = text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let fact = match key {
+        Some(key) if !fact.contains(&format!("`{key}`")) => format!("{key}: {fact}"),
+        _ => fact,
+    };
+    Error::File { line, fact }
+}
+
+fn line_of(text: &str, key: &str) -> usize {
+    text.lines().position(|line| line.trim_start().starts_with(key)).map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVEL: &str = "[[level]]\nname = 'n'\n[level.short]\nlatency_us = 1\nns_per_byte = 1\nsource = 's'\n";
+
+    fn head(first: &str) -> String {
+        format!("{first}\nname = 'm'\ndescription = 'd'\nsource = 's'\ncombine_ns_per_byte = 0\ncopy_ns_per_byte = 0\n")
+    }
+
+    fn error(text: &str) -> String {
+        Machine::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_by_key_and_line() {
+        assert!(Machine::parse(&(head("schema = 1") + LEVEL)).is_ok());
+        let text = head("schema = 1") + LEVEL;
+        assert_eq!(
+            error(&text.replace("schema = 1", "schema = 2")),
+            "machine file, line 1: schema: is 2, but this version reads 1"
+        );
+        let unknown = error(&text.replace("latency_us", "latency_ms"));
+        assert!(unknown.contains("line 10") && unknown.contains("latency_ms"), "{unknown}");
+        let missing = error(&text.replace("ns_per_byte = 1\n", ""));
+        assert!(missing.contains("ns_per_byte"), "{missing}");
+        let negative = error(&text.replace("latency_us = 1", "latency_us = -1"));
+        assert!(negative.contains("machine \"m\": n has a time that is negative"), "{negative}");
+        let silent = error(&text.replace("source = 's'\n", "source = ' '\n"));
+        assert!(silent.contains("source: says nothing"), "{silent}");
+        assert!(error("schema 1").contains("line 1"));
+    }
+}
