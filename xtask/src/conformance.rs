@@ -58,7 +58,8 @@ pub(crate) fn build() -> Result<PathBuf> {
     example("conformance")
 }
 
-fn example(name: &str) -> Result<PathBuf> {
+/// An example program of ours, built.
+pub(crate) fn example(name: &str) -> Result<PathBuf> {
     build::program(&["--package", "allhands", "--example", name])
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::{Wish, build};
+use crate::conformance::{Wish, build, example};
 use crate::launch::{Ended, Job, kill, launch};
 use crate::libraries::Library;
 use crate::{Result, mpi};
@@ -19,12 +19,14 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 }
 
 pub(crate) fn run(program: &Path, libraries: &[Library]) -> Result<()> {
+    let borrowed = example("borrowed")?;
     for library in libraries {
         // Early and late: while plans are made, and while they run.
         for after in [Duration::from_millis(50), Duration::from_millis(1500)] {
             killed_rank(program, library, after)?;
         }
         missing_library(program, library)?;
+        wrong_settings(program, &borrowed, library)?;
     }
     no_launcher(program)?;
     let find = |name: &str| libraries.iter().find(|library| library.name == name);
@@ -135,6 +137,28 @@ fn wrong_launcher(program: &Path, library: &Library, launcher: &Library) -> Resu
     let what = format!("{} under the launcher of {}", library.title, launcher.title);
     refused(&ended, false, &what)?;
     eprintln!("xtask: {what}: refused");
+    Ok(())
+}
+
+/// Seats for other ranks than there are, a progress thread where MPI was started for one thread, and words that mean nothing.
+fn wrong_settings(program: &Path, borrowed: &Path, library: &Library) -> Result<()> {
+    let cases: [(&Path, &str, &str, &str); 3] = [
+        (program, "ALLHANDS_TOPOLOGY", "3x3", "has 9 seats, but there are 2 ranks"),
+        (program, "ALLHANDS_PROGRESS", "hope", "ALLHANDS_PROGRESS=hope is not understood"),
+        (borrowed, "ALLHANDS_PROGRESS", "thread", "but MPI_THREAD_MULTIPLE is needed"),
+    ];
+    let title = library.title;
+    for (program, name, value, says) in cases {
+        let mut command = library.command(2, program);
+        command.env(name, value);
+        let ended = launch(command, MOST)?;
+        let what = format!("{title} with {name}={value}");
+        refused(&ended, false, &what)?;
+        if !ended.err.contains(says) {
+            return Err(ended.fault(&format!("{what}: it does not say that it {says}")));
+        }
+    }
+    eprintln!("xtask: {title}: wrong settings are refused");
     Ok(())
 }
 

@@ -99,7 +99,7 @@ pub(crate) const REFERENCE: u32 = 1 << 31;
 pub(crate) struct Revoked;
 
 /// So much of the next letter's body is asked for ahead.
-const SOON: usize = 2048;
+const SOON: usize = 4096;
 
 /// Asks for a line, which the receiver read last, to be ours by the time the next letter is written: the letter is then visible
 /// at once.
