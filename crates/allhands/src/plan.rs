@@ -397,7 +397,10 @@ impl<T: Element> Plan<T> {
         output: &mut [T],
         work: impl FnOnce(&mut UnderWay<'_>) -> Result<R>,
     ) -> Result<R> {
-        let library = matches!(self.core.borrow().means, Means::Library(_));
+        let library = {
+            let _inside = self.rank.enter();
+            matches!(self.core.borrow().means, Means::Library(_))
+        };
         if library {
             // MPI cannot be made to let go of buffers if `work` panics: it gets the plan's own.
             let pending = self.start(input, output)?;
