@@ -155,7 +155,7 @@ fn wrong_settings(program: &Path, borrowed: &Path, library: &Library) -> Result<
         let what = format!("{title} with {name}={value}");
         refused(&ended, false, &what)?;
         if !ended.err.contains(says) {
-            return Err(ended.fault(&format!("{what}: it does not say that it {says}")));
+            return Err(ended.fault(&format!("{what}: it does not say: {says}")));
         }
     }
     eprintln!("xtask: {title}: wrong settings are refused");

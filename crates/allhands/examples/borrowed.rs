@@ -9,10 +9,22 @@
 //! let comm = unsafe { allhands::Comm::from_mpi(universe.world().as_raw() as usize)? };
 //! ```
 
+use std::process::ExitCode;
+
 use allhands::{Comm, Op};
 use allhands_mpi::ThreadLevel;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("borrowed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mpi = allhands_mpi::load()?;
     mpi.init(ThreadLevel::Funneled)?;
     let world = mpi.world();
