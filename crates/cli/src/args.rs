@@ -169,6 +169,24 @@ pub(crate) fn names(text: &str) -> Vec<String> {
     names
 }
 
+/// A size, or a range of them that goes up in a factor: `4K`, `8..1M`; none above `most`.
+pub(crate) fn sizes(text: &str, factor: u64, most: u64) -> Result<Vec<u64>> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let (from, to) = (bytes(from)?, bytes(to.strip_prefix('=').unwrap_or(to))?);
+    if from > to || to > most {
+        let most = most >> 30;
+        return Err(Failure::Usage(format!(
+            "--bytes {text}: not a range up to {most}G; write a size (4K) or a range (8..1M)"
+        )));
+    }
+    let up = |size: &u64| Some((size * factor).max(factor)).filter(|next| *next < to);
+    let mut sizes: Vec<u64> = std::iter::successors(Some(from), up).collect();
+    if to > from {
+        sizes.push(to);
+    }
+    Ok(sizes)
+}
+
 /// `8`, `4K`, `1M`, `2G`: powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<u64> {
     let wrong = || Failure::Usage(format!("--bytes {text}: not a size; write bytes such as 8, 4K, 1M or 2G"));
@@ -196,6 +214,17 @@ mod tests {
         for text in ["", "0", "0..4", "5..4", "x", "1..", "..4", "1...4", "-1", "5000"] {
             assert!(ranks(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn ranges_of_sizes_go_up_in_a_factor_and_end_where_they_say() {
+        let all = |text| sizes(text, 8, 1 << 30).unwrap();
+        assert_eq!(all("8..1M"), [8, 64, 512, 4096, 32768, 262_144, 1 << 20]);
+        assert_eq!((all("0..100"), all("4K"), all("8..=64")), (vec![0, 8, 64, 100], vec![4096], vec![8, 64]));
+        for wrong in ["64..8", "2G", "8..2G", "8..", "x"] {
+            assert!(sizes(wrong, 8, 1 << 30).is_err(), "{wrong}");
+        }
+        assert!(sizes("8..2G", 8, 1 << 30).unwrap_err().to_string().contains("not a range up to 1G"));
     }
 
     #[test]

@@ -55,38 +55,6 @@ impl Mpi {
         })
     }
 
-    /// The same for one element of a datatype, which may be freed once this returns.
-    ///
-    /// # Safety
-    /// As for [`Mpi::isend`], for the bytes that the datatype covers.
-    pub unsafe fn isend_typed(
-        &self,
-        buffer: *const u8,
-        datatype: Handle,
-        to: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        // SAFETY: the caller's promise.
-        unsafe { self.isend_of(buffer, 1, datatype, to, tag, comm) }
-    }
-
-    #[inline]
-    unsafe fn isend_of(
-        &self,
-        buffer: *const u8,
-        count: c_int,
-        datatype: Handle,
-        to: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        self.handle("MPI_Isend", |request| {
-            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-            unsafe { (self.raw().isend)(buffer.cast(), count, datatype, to, tag, comm, request) }
-        })
-    }
-
     /// Starts to receive up to this many bytes.
     ///
     /// # Safety
@@ -96,38 +64,6 @@ impl Mpi {
         self.with_count(bytes, |count, datatype| {
             // SAFETY: the caller's promise.
             unsafe { self.irecv_of(buffer, count, datatype, from, tag, comm) }
-        })
-    }
-
-    /// The same for one element of a datatype, which may be freed once this returns.
-    ///
-    /// # Safety
-    /// As for [`Mpi::irecv`], for the bytes that the datatype covers.
-    pub unsafe fn irecv_typed(
-        &self,
-        buffer: *mut u8,
-        datatype: Handle,
-        from: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        // SAFETY: the caller's promise.
-        unsafe { self.irecv_of(buffer, 1, datatype, from, tag, comm) }
-    }
-
-    #[inline]
-    unsafe fn irecv_of(
-        &self,
-        buffer: *mut u8,
-        count: c_int,
-        datatype: Handle,
-        from: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        self.handle("MPI_Irecv", |request| {
-            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-            unsafe { (self.raw().irecv)(buffer.cast(), count, datatype, from, tag, comm, request) }
         })
     }
 
@@ -142,38 +78,6 @@ impl Mpi {
         })
     }
 
-    /// The same for one element of a datatype, which may be freed once this returns.
-    ///
-    /// # Safety
-    /// As for [`Mpi::send_init`], for the bytes that the datatype covers.
-    pub unsafe fn send_init_typed(
-        &self,
-        buffer: *const u8,
-        datatype: Handle,
-        to: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        // SAFETY: the caller's promise.
-        unsafe { self.send_init_of(buffer, 1, datatype, to, tag, comm) }
-    }
-
-    #[inline]
-    unsafe fn send_init_of(
-        &self,
-        buffer: *const u8,
-        count: c_int,
-        datatype: Handle,
-        to: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        self.handle("MPI_Send_init", |request| {
-            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-            unsafe { (self.raw().send_init)(buffer.cast(), count, datatype, to, tag, comm, request) }
-        })
-    }
-
     /// Prepares a receive that is started many times.
     ///
     /// # Safety
@@ -182,38 +86,6 @@ impl Mpi {
         self.with_count(bytes, |count, datatype| {
             // SAFETY: the caller's promise.
             unsafe { self.recv_init_of(buffer, count, datatype, from, tag, comm) }
-        })
-    }
-
-    /// The same for one element of a datatype, which may be freed once this returns.
-    ///
-    /// # Safety
-    /// As for [`Mpi::recv_init`], for the bytes that the datatype covers.
-    pub unsafe fn recv_init_typed(
-        &self,
-        buffer: *mut u8,
-        datatype: Handle,
-        from: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        // SAFETY: the caller's promise.
-        unsafe { self.recv_init_of(buffer, 1, datatype, from, tag, comm) }
-    }
-
-    #[inline]
-    unsafe fn recv_init_of(
-        &self,
-        buffer: *mut u8,
-        count: c_int,
-        datatype: Handle,
-        from: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Result<Handle> {
-        self.handle("MPI_Recv_init", |request| {
-            // SAFETY: the caller vouches for the buffer; the request is writable and zero.
-            unsafe { (self.raw().recv_init)(buffer.cast(), count, datatype, from, tag, comm, request) }
         })
     }
 
@@ -467,4 +339,51 @@ impl Mpi {
             }
         }
     }
+}
+
+/// Defines, for one of MPI's functions that begin or prepare a message, the call on any datatype, and the one on a single element
+/// of a derived one.
+macro_rules! on_datatypes {
+    ($($name:literal $function:ident: $of:ident, $typed:ident, $pointer:ty;)*) => {
+        impl Mpi {$(
+            #[doc = concat!("`", $name, "` of one element of a datatype, which may be freed once this returns.")]
+            ///
+            /// # Safety
+            #[doc = concat!("As for [`Mpi::", stringify!($function), "`], for the bytes that the datatype covers.")]
+            pub unsafe fn $typed(
+                &self,
+                buffer: $pointer,
+                datatype: Handle,
+                peer: i32,
+                tag: i32,
+                comm: Handle,
+            ) -> Result<Handle> {
+                // SAFETY: the caller's promise.
+                unsafe { self.$of(buffer, 1, datatype, peer, tag, comm) }
+            }
+
+            #[inline]
+            unsafe fn $of(
+                &self,
+                buffer: $pointer,
+                count: c_int,
+                datatype: Handle,
+                peer: i32,
+                tag: i32,
+                comm: Handle,
+            ) -> Result<Handle> {
+                self.handle($name, |request| {
+                    // SAFETY: the caller vouches for the buffer; the request is writable and zero.
+                    unsafe { (self.raw().$function)(buffer.cast(), count, datatype, peer, tag, comm, request) }
+                })
+            }
+        )*}
+    };
+}
+
+on_datatypes! {
+    "MPI_Isend" isend: isend_of, isend_typed, *const u8;
+    "MPI_Irecv" irecv: irecv_of, irecv_typed, *mut u8;
+    "MPI_Send_init" send_init: send_init_of, send_init_typed, *const u8;
+    "MPI_Recv_init" recv_init: recv_init_of, recv_init_typed, *mut u8;
 }

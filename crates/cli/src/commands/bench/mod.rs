@@ -14,7 +14,7 @@ use allhands_schedule::Collective;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Seating, bytes};
+use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
 use crate::job;
 use crate::screen::counted;
@@ -191,22 +191,7 @@ impl Bench {
     }
 
     fn sizes(&self) -> Result<Vec<usize>> {
-        let (from, to) = self.bytes.split_once("..").unwrap_or((&self.bytes, &self.bytes));
-        let (from, to) = (bytes(from)? as usize, bytes(to.strip_prefix('=').unwrap_or(to))? as usize);
-        if from > to || to > 1 << 30 {
-            let text = &self.bytes;
-            return Err(Failure::Usage(format!(
-                "--bytes {text}: not a range up to 1G; write a size (4K) or a range (8..1M)"
-            )));
-        }
-        let mut sizes = vec![from];
-        while let Some(next) = sizes.last().map(|last| (last * 8).max(8)).filter(|next| *next < to) {
-            sizes.push(next);
-        }
-        if to > from {
-            sizes.push(to);
-        }
-        Ok(sizes)
+        Ok(sizes(&self.bytes, 8, 1 << 30)?.into_iter().map(|size| size as usize).collect())
     }
 }
 

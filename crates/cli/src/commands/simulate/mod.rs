@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::{Details, Seating, bytes, read};
+use crate::args::{Details, Seating, read, sizes};
 use crate::failure::{Failure, Result};
 use crate::screen;
 
@@ -103,7 +103,7 @@ impl Simulate {
         let machine = self.machine()?;
         let topology = self.seating.resolve()?.map_or_else(|| Topology::regular(16, 16), Ok)?;
         let problem = self.details.problem(collective, topology)?;
-        let sizes = if collective == Collective::Barrier { vec![0] } else { self.sizes()? };
+        let sizes = if collective == Collective::Barrier { vec![0] } else { sizes(&self.bytes, 4, 1 << 40)? };
         if self.noise < 0.0 || self.late < 0.0 || !self.noise.is_finite() || !self.late.is_finite() {
             return Err(Failure::Usage("--noise and --late are shares and microseconds of at least 0".into()));
         }
@@ -121,25 +121,6 @@ impl Simulate {
             return Machine::parse(&read(path, "machine file")?).map_err(wrong);
         }
         Machine::shipped(&self.machine).map_err(|error| Failure::Usage(error.to_string()))
-    }
-
-    fn sizes(&self) -> Result<Vec<u64>> {
-        let (from, to) = self.bytes.split_once("..").unwrap_or((&self.bytes, &self.bytes));
-        let (from, to) = (bytes(from)?, bytes(to.strip_prefix('=').unwrap_or(to))?);
-        if from > to || to > 1 << 40 {
-            let text = &self.bytes;
-            return Err(Failure::Usage(format!(
-                "--bytes {text}: not a range up to 1024G; write a size (4K) or a range (8..1M)"
-            )));
-        }
-        let mut sizes = vec![from];
-        while let Some(next) = sizes.last().map(|last| (last * 4).max(4)).filter(|next| *next < to) {
-            sizes.push(next);
-        }
-        if to > from {
-            sizes.push(to);
-        }
-        Ok(sizes)
     }
 
     /// What is compared: named, and able to serve; or all that can.

@@ -14,7 +14,7 @@ use allhands_schedule::{Choice, Collective, Problem};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Seating, bytes};
+use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
 use crate::{job, screen};
 use settle::settle;
@@ -139,13 +139,14 @@ impl Tune {
     }
 
     fn sizes(&self) -> Result<Vec<usize>> {
-        let (from, to) = self.bytes.split_once("..").unwrap_or((&self.bytes, &self.bytes));
-        let (from, to) = (bytes(from)? as usize, bytes(to)? as usize);
-        if from == 0 || from > to || to > 1 << 30 {
+        let sizes = sizes(&self.bytes, 8, 1 << 30)?;
+        if sizes.contains(&0) {
             let text = &self.bytes;
-            return Err(Failure::Usage(format!("--bytes {text}: not a range from 1 to 1G; write 8..1M")));
+            return Err(Failure::Usage(format!(
+                "--bytes {text}: nothing takes no time to measure; begin with 1 or more"
+            )));
         }
-        Ok(shapes::sizes(from, to))
+        Ok(sizes.into_iter().map(|size| size as usize).collect())
     }
 }
 

@@ -39,12 +39,6 @@ pub(super) fn held_out(topology: &Topology) -> Vec<Shape> {
     shapes
 }
 
-/// Sizes in factors of 8.
-pub(super) fn sizes(from: usize, to: usize) -> Vec<usize> {
-    let powers = std::iter::successors(Some(from.max(1)), |size| size.checked_mul(8)).take_while(|size| *size < to);
-    powers.chain(std::iter::once(to)).collect()
-}
-
 /// Three times each but the last: sizes in between.
 pub(super) fn sizes_between(sizes: &[usize]) -> Vec<usize> {
     let last = sizes.last().copied().unwrap_or(0);
@@ -70,8 +64,7 @@ mod tests {
         let topology = Topology::regular(2, 4).unwrap();
         assert_eq!(tuned(&topology), [(2, 4), (1, 4), (2, 2), (1, 2), (2, 1)]);
         assert_eq!(held_out(&topology), [(2, 4), (2, 3), (1, 3)]);
-        let sizes = sizes(8, 1 << 20);
-        assert_eq!(sizes, [8, 64, 512, 4096, 32768, 262_144, 1_048_576]);
+        let sizes = [8, 64, 512, 4096, 32768, 262_144, 1_048_576];
         assert_eq!(sizes_between(&sizes), [24, 192, 1536, 12288, 98304, 786_432]);
     }
 
