@@ -16,7 +16,7 @@ use crate::node::meeting::Meeting;
 use crate::node::memory::Mapping;
 use crate::node::{Arrived, Node, Piece, Reach, Reference};
 use crate::op::Reducer;
-use crate::program::{Instruction, Memory, Message, Program, Segment};
+use crate::program::{Buffers, Instruction, Memory, Message, Program, Segment};
 use crate::world::{Way, World};
 
 /// A rank's end of a plan.
@@ -42,6 +42,11 @@ pub(crate) struct Engine {
     gate: u32,
     cursor: Cursor,
     bases: [*mut u8; 4],
+    /// How the buffers of this run lie; and whether that and the memory are those of the run before.
+    buffers: Buffers,
+    same: bool,
+    /// How often to look for a message from afar.
+    looks: u32,
 }
 
 /// Where a message goes out.
@@ -176,6 +181,9 @@ impl Engine {
             gate: 0,
             cursor: Cursor::default(),
             bases: [std::ptr::null_mut(); 4],
+            buffers: Buffers::Apart,
+            same: false,
+            looks: 1,
         })
     }
 
@@ -191,32 +199,48 @@ impl Engine {
     /// # Safety
     /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
     /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
-    pub(crate) unsafe fn begin(&mut self, input: *const u8, output: *mut u8) {
+    pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
         self.run = self.run.wrapping_add(1);
         self.at = 0;
         let shared = self.common.as_ref().map_or(std::ptr::null_mut(), |common| {
             // SAFETY: the memory holds two segments of `each` bytes after the first.
             unsafe { common.memory.as_ptr().add(common.first + self.run as usize % 2 * common.each) }
         });
-        self.bases = [input.cast_mut(), output, self.scratch.as_ptr(), shared];
+        let bases = [input.cast_mut(), output, self.scratch.as_ptr(), shared];
+        self.same = (buffers, bases) == (self.buffers, self.bases);
+        (self.buffers, self.bases) = (buffers, bases);
     }
 
-    /// Goes on as far as possible without waiting; `true` at the end of the program.
-    pub(crate) fn step(&mut self, program: &Program) -> Result<bool> {
+    /// Goes on as far as possible without waiting; `true` at the end of the program. `patient`: whether the caller waits anyway.
+    pub(crate) fn step(&mut self, program: &Program, patient: bool) -> Result<bool> {
         while let Some(instruction) = program.code.get(self.at) {
-            if !self.execute(program, instruction)? {
-                if !self.pending.is_empty() {
-                    self.pump(program);
-                }
-                if !self.unasked.is_empty() {
-                    self.ask();
-                }
-                return Ok(false);
+            self.looks = 1;
+            if self.execute(program, instruction)? || patient && self.look(program, instruction)? {
+                self.at += 1;
+                continue;
             }
-            self.at += 1;
+            if !self.pending.is_empty() {
+                self.pump(program);
+            }
+            if !self.unasked.is_empty() {
+                self.ask();
+            }
+            return Ok(false);
         }
         self.unasked.clear();
         Ok(true)
+    }
+
+    /// Looks for a message from afar a few times in a row: it is found sooner so than by a caller who comes back, and MPI is
+    /// moved on by more than one message before the core is given away.
+    #[inline(never)]
+    fn look(&mut self, program: &Program, instruction: &Instruction) -> Result<bool> {
+        if !self.pending.is_empty() || !self.awaits_far(program) {
+            return Ok(false);
+        }
+        self.ask();
+        self.looks = self.world.looks();
+        self.execute(program, instruction)
     }
 
     /// Asks once about each far send, while there is time: most are through then, and settled without another call.
@@ -287,15 +311,19 @@ impl Engine {
         address(&self.bases, segment)
     }
 
-    #[inline]
+    #[inline(always)]
     fn execute(&mut self, program: &Program, instruction: &Instruction) -> Result<bool> {
         match instruction {
             Instruction::Post(index) => {
                 if let Inlet::Far(inbound) = &mut self.takes[*index] {
+                    let link = self.link.as_ref().expect("far messages have a link");
+                    // SAFETY: as below; where the memory is the same, so are the parts.
+                    if self.same && unsafe { link.post_again(inbound)? } {
+                        return Ok(true);
+                    }
                     let message = &program.takes[*index];
                     let bases = &self.bases;
                     let places = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
-                    let link = self.link.as_ref().expect("far messages have a link");
                     // SAFETY: the program does not touch the parts between here and the take; `abandon` takes them back.
                     unsafe { link.post(inbound, (!message.combined).then_some(places), message.bytes)? };
                 }
@@ -365,10 +393,14 @@ impl Engine {
             Outlet::Far(outbound) => {
                 let bases = &self.bases;
                 let link = self.link.as_ref().expect("far messages have a link");
+                self.unasked.push(index);
+                // SAFETY: as below; where the memory is the same, so are the parts.
+                if self.same && unsafe { link.send_again(outbound, message.bytes)? } {
+                    return Ok(true);
+                }
                 let pieces = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                 // SAFETY: the program does not write the parts before it settles this message; `abandon` takes it back.
                 unsafe { link.send(outbound, pieces, message.bytes)? };
-                self.unasked.push(index);
                 return Ok(true);
             }
         }
@@ -440,7 +472,7 @@ impl Engine {
             Inlet::Near { from } => *from,
             Inlet::Far(inbound) => {
                 let link = self.link.as_ref().expect("far messages have a link");
-                let Some(arrived) = link.arrived(inbound, message.bytes)? else { return Ok(false) };
+                let Some(arrived) = link.arrived(inbound, message.bytes, self.looks)? else { return Ok(false) };
                 if let Some(at) = arrived {
                     place.put(&mut Cursor::default(), Piece { at, len: message.bytes });
                 }

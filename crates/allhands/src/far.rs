@@ -179,6 +179,43 @@ impl Link {
         Ok(())
     }
 
+    /// Sends once more from where the bytes were last time, if that needs nothing but a call.
+    ///
+    /// # Safety
+    /// As for [`send`](Link::send), and the pieces are those of last time.
+    #[inline]
+    pub(crate) unsafe fn send_again(&self, message: &mut Message, bytes: usize) -> Result<bool> {
+        if message.staged {
+            return Ok(false);
+        }
+        if message.persistent {
+            // SAFETY: the caller's promise.
+            unsafe { self.mpi().start(&mut message.handle)? };
+        } else if let ([piece], true) = (&*message.bound, bytes <= SHORT) {
+            // SAFETY: the caller's promise.
+            message.handle =
+                unsafe { self.mpi().isend(piece.at, bytes, message.peer, self.tag, self.communicator.handle)? };
+        } else {
+            return Ok(false);
+        }
+        message.active = true;
+        Ok(true)
+    }
+
+    /// Lets a message come in where it came in last time, if that needs nothing but a call.
+    ///
+    /// # Safety
+    /// As for [`post`](Link::post), and the places are those of last time.
+    #[inline]
+    pub(crate) unsafe fn post_again(&self, message: &mut Message) -> Result<bool> {
+        if message.persistent {
+            // SAFETY: the caller's promise; staged bytes are the message's own.
+            unsafe { self.mpi().start(&mut message.handle)? };
+            message.active = true;
+        }
+        Ok(message.persistent)
+    }
+
     /// A new request for the message's pieces, to be started again and again or begun already.
     ///
     /// # Safety
@@ -237,6 +274,7 @@ impl Link {
         pieces: impl Iterator<Item = Piece> + Clone,
         bytes: usize,
     ) -> Result<()> {
+        message.staged = false;
         message.pieces.clear();
         message.pieces.extend(pieces.clone());
         if message.pieces.len() > 1 && !Link::typed(&message.pieces, bytes) {
@@ -289,19 +327,27 @@ impl Link {
         unsafe { self.begin(message, bytes, Direction::In) }
     }
 
-    /// Whether a message has arrived and, if it is not in place already, where it is.
+    /// Whether a message has arrived and, if it is not in place already, where it is. Looks for it up to `looks` times.
     #[inline]
-    pub(crate) fn arrived(&self, message: &mut Message, bytes: usize) -> Result<Option<Option<*const u8>>> {
+    pub(crate) fn arrived(
+        &self,
+        message: &mut Message,
+        bytes: usize,
+        mut looks: u32,
+    ) -> Result<Option<Option<*const u8>>> {
         let size = |came: usize| Error::Size { rank: self.me, other: message.peer as usize, expected: bytes, came };
-        let came = match self.mpi().test_bytes(&mut message.handle, bytes) {
-            Ok(None) => return Ok(None),
-            Ok(Some(came)) => came,
-            Err(error) => {
-                message.active = false;
-                return Err(match &error {
-                    allhands_mpi::Error::Call { class: Class::Truncate, .. } => size(usize::MAX),
-                    _ => error.into(),
-                });
+        let came = loop {
+            match self.mpi().test_bytes(&mut message.handle, bytes) {
+                Ok(Some(came)) => break came,
+                Ok(None) if looks > 1 => looks -= 1,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    message.active = false;
+                    return Err(match &error {
+                        allhands_mpi::Error::Call { class: Class::Truncate, .. } => size(usize::MAX),
+                        _ => error.into(),
+                    });
+                }
             }
         };
         message.active = false;

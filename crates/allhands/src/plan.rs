@@ -166,9 +166,9 @@ impl Core {
         }
     }
 
-    fn step(&mut self, buffers: Buffers) -> Result<bool> {
+    fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
-            Means::Schedule(scheduled) => scheduled.step(buffers),
+            Means::Schedule(scheduled) => scheduled.step(buffers, patient),
             Means::Library(native) => native.test(),
         }
     }
@@ -207,7 +207,7 @@ impl Core {
                 let text = "an operation panicked in an earlier step, and left a run half done";
                 return Err(Error::Operation(text.into()));
             }
-            self.outcome = match self.step(buffers) {
+            self.outcome = match self.step(buffers, false) {
                 Ok(false) => None,
                 ended => Some(ended.map(|_| ())),
             };
@@ -263,14 +263,14 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
         }
     }
     let running = Running(core);
-    let mut outcome = running.0.step(buffers);
+    let mut outcome = running.0.step(buffers, true);
     if matches!(outcome, Ok(false)) {
         let signature = running.0.signature.clone();
         let core = RefCell::new(&mut *running.0);
         let far = || core.borrow().awaits_far(buffers);
         let ready = || {
             rank.progress();
-            match core.borrow_mut().step(buffers) {
+            match core.borrow_mut().step(buffers, true) {
                 Ok(false) => false,
                 ended => {
                     outcome = ended;

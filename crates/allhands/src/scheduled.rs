@@ -75,16 +75,16 @@ impl Scheduled {
             self.in_place = Some(program);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.engine.begin(input, output) };
+        unsafe { self.engine.begin(buffers, input, output) };
     }
 
     #[inline]
-    pub(crate) fn step(&mut self, buffers: Buffers) -> Result<bool> {
+    pub(crate) fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         let program = match buffers {
             Buffers::Apart => &self.apart,
             Buffers::InPlace => self.in_place.as_ref().expect("compiled before it is run"),
         };
-        self.engine.step(program)
+        self.engine.step(program, patient)
     }
 
     /// A rank that has to act before the run can go on, and of which `gone` is true.

@@ -328,16 +328,19 @@ impl Mpi {
     /// Calls with the count and the datatype for this many bytes.
     #[inline]
     fn with_count<T>(&self, bytes: usize, call: impl FnOnce(c_int, Handle) -> Result<T>) -> Result<T> {
-        match c_int::try_from(bytes) {
-            Ok(count) => call(count, self.constants().types.byte),
-            Err(_) => {
-                let datatype = self.many_bytes(bytes)?;
-                let result = call(1, datatype);
-                // Communication that is under way keeps the type.
-                self.type_free(datatype)?;
-                result
-            }
-        }
+        let Ok(count) = c_int::try_from(bytes) else {
+            return self.with_many(bytes, call);
+        };
+        call(count, self.constants().types.byte)
+    }
+
+    #[cold]
+    fn with_many<T>(&self, bytes: usize, call: impl FnOnce(c_int, Handle) -> Result<T>) -> Result<T> {
+        let datatype = self.many_bytes(bytes)?;
+        let result = call(1, datatype);
+        // Communication that is under way keeps the type.
+        self.type_free(datatype)?;
+        result
     }
 }
 
