@@ -31,6 +31,9 @@ pub(crate) const NODES_COMPARED: usize = 512;
 /// As many for a quick estimate.
 const QUICKLY_COMPARED: usize = 5;
 
+/// So few ranks are compared sooner than other threads have come to help.
+const FEW_RANKS: usize = 256;
+
 /// The ranks of the first node, for all.
 pub(crate) struct OneNode<'a> {
     topology: &'a Topology,
@@ -62,10 +65,17 @@ impl<'a> OneNode<'a> {
         sizes: &Sizes,
         check: Check,
     ) -> Option<Result<Flat>> {
-        let part = |node: usize, place: usize| {
-            let mut part = Part::default();
-            part.add(&make(self.topology.rank_at(node * self.size + place)), sizes, self.topology, self);
-            part
+        let fill = |part: &mut Part, node: usize| {
+            part.clear();
+            for place in 0..self.size {
+                part.add(&make(self.topology.rank_at(node * self.size + place)), sizes, self.topology, self);
+            }
+        };
+        let mut first = Part::default();
+        fill(&mut first, 0);
+        let same = |part: &mut Part, node: usize| {
+            fill(part, node);
+            *part == first
         };
         let compared = match check {
             Check::Thorough if self.topology.ranks() <= MOST_COMPARED => self.nodes,
@@ -73,11 +83,13 @@ impl<'a> OneNode<'a> {
             Check::Quick => QUICKLY_COMPARED,
         };
         let nodes = sample(self.nodes, compared);
-        let same = |place: usize| {
-            let first = part(0, place);
-            nodes.par_iter().with_min_len(16).all(|&node| part(node, place) == first)
+        let all_same = if nodes.len() * self.size <= FEW_RANKS {
+            let mut part = Part::default();
+            nodes.iter().all(|&node| same(&mut part, node))
+        } else {
+            nodes.par_iter().map_init(Part::default, |part, &node| same(part, node)).all(|same| same)
         };
-        (0..self.size).all(same).then(|| Flat::new(make, sizes, self.topology, self))
+        all_same.then(|| Flat::of(vec![first], sizes, self.topology, self))
     }
 }
 
