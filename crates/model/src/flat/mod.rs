@@ -136,27 +136,52 @@ pub(crate) trait Cast: Sync {
 }
 
 /// Every rank for itself.
-pub(crate) struct Everybody<'a>(pub(crate) &'a Topology);
+///
+/// Where all nodes have as many ranks, the first ranks of all nodes come first, then all second ones: nodes often do the same at the
+/// same time, and so memory is read in order. Ranks of one node keep their order.
+pub(crate) struct Everybody<'a> {
+    topology: &'a Topology,
+    nodes: usize,
+    /// Ranks of a node; none: participants are ranks.
+    size: Option<usize>,
+}
+
+impl<'a> Everybody<'a> {
+    /// `as_ranks`: in the order of ranks in any case.
+    pub(crate) fn new(topology: &'a Topology, as_ranks: bool) -> Everybody<'a> {
+        let (smallest, largest) = topology.region_sizes(1);
+        let by_place = !as_ranks && topology.depth() > 0 && smallest == largest;
+        Everybody { topology, nodes: topology.regions(1), size: by_place.then_some(largest) }
+    }
+}
 
 impl Cast for Everybody<'_> {
     fn len(&self) -> usize {
-        self.0.ranks()
+        self.topology.ranks()
     }
 
     fn rank(&self, participant: usize) -> usize {
-        participant
+        match self.size {
+            Some(size) => self.topology.rank_at(participant % self.nodes * size + participant / self.nodes),
+            None => participant,
+        }
     }
 
     fn way(&self, _: usize, to: usize) -> (u32, u32) {
-        (to as u32, 0)
+        (self.participant(to), 0)
     }
 
     fn participant(&self, rank: usize) -> u32 {
-        rank as u32
+        let Some(size) = self.size else { return rank as u32 };
+        let seat = self.topology.seat_of(rank);
+        (seat % size * self.nodes + seat / size) as u32
     }
 
     fn node(&self, participant: usize) -> u32 {
-        if self.0.depth() == 0 { participant as u32 } else { self.0.region_of(1, participant) as u32 }
+        if self.topology.depth() == 0 {
+            return participant as u32;
+        }
+        self.topology.region_of(1, self.rank(participant)) as u32
     }
 }
 

@@ -16,16 +16,34 @@ use crate::machine::Machine;
 use crate::{Error, Result};
 
 /// What happens next; at the same time, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     /// A rank comes to its next step.
-    Post(u32),
-    /// Everybody who comes to a step at this moment has come: its messages may start.
-    Start(u32),
+    Post,
+    /// Everybody who comes to a step at this moment has come: the messages of a rank may start.
+    Start,
     /// The receiver for which a message has waited has come.
-    Ready(u32),
+    Ready,
     /// A message comes to what its node shares.
-    Inject(u32),
+    Inject,
+}
+
+/// What happens, and to which rank or message: one number, so that sorting is quick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u64);
+
+impl Event {
+    fn new(kind: Kind, of: usize) -> Event {
+        Event((kind as u64) << 32 | of as u64)
+    }
+
+    fn kind(self) -> Kind {
+        [Kind::Post, Kind::Start, Kind::Ready, Kind::Inject][(self.0 >> 32) as usize & 3]
+    }
+
+    fn of(self) -> usize {
+        self.0 as u32 as usize
+    }
 }
 
 /// No slot has this arrival: nothing has been heard of the message.
@@ -125,11 +143,11 @@ impl<'a> Engine<'a> {
         }
         if self.timed {
             while let Some((now, event)) = self.events.pop() {
-                match event {
-                    Event::Post(rank) => self.post(rank as usize),
-                    Event::Start(rank) => self.start(rank as usize),
-                    Event::Ready(message) => self.send(message as usize, now),
-                    Event::Inject(message) => self.inject(message as usize, now),
+                match event.kind() {
+                    Kind::Post => self.post(event.of()),
+                    Kind::Start => self.start(event.of()),
+                    Kind::Ready => self.send(event.of(), now),
+                    Kind::Inject => self.inject(event.of(), now),
                 }
             }
         } else {
@@ -150,7 +168,7 @@ impl<'a> Engine<'a> {
             return;
         }
         match self.timed {
-            true => self.events.push(state.clock, Event::Post(rank as u32)),
+            true => self.events.push(state.clock, Event::new(Kind::Post, rank)),
             false => self.ready.push_back(rank as u32),
         }
     }
@@ -176,7 +194,7 @@ impl<'a> Engine<'a> {
             self.ports[rank * several..(rank + 1) * several].fill(now);
         }
         match self.timed && self.handshakes {
-            true => self.events.push(now, Event::Start(rank as u32)),
+            true => self.events.push(now, Event::new(Kind::Start, rank)),
             false => self.start(rank),
         }
     }
@@ -207,7 +225,7 @@ impl<'a> Engine<'a> {
                 self.arrivals[slot as usize].at = UNHEARD;
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
                 match self.timed && self.handshakes {
-                    true => self.events.push(ready, Event::Ready(message as u32)),
+                    true => self.events.push(ready, Event::new(Kind::Ready, message)),
                     false => self.send(message, ready),
                 }
             }
@@ -233,7 +251,7 @@ impl<'a> Engine<'a> {
             state.done = state.done.max(start + keeps);
         }
         if self.timed && self.shared(message, cost) {
-            self.events.push(start, Event::Inject(index as u32));
+            self.events.push(start, Event::new(Kind::Inject, index));
         } else {
             self.inject(index, start);
         }

@@ -14,10 +14,10 @@ pub use self::noise::Noise;
 
 use self::engine::Engine;
 use self::lanes::Lanes;
-use crate::flat::{Everybody, Flat};
+use crate::flat::{Cast, Everybody, Flat};
 use crate::sizes::Sizes;
 use crate::symmetry::{Check, OneNode};
-use crate::{Amount, Machine, Result};
+use crate::{Amount, Error, Machine, Result};
 
 /// How a time was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ struct Kept {
     mode: Mode,
     /// Whether another size needs no other arrays.
     scales: bool,
+    /// Whether participants are ranks: where messages of several nodes meet, those of the lower rank go first.
+    as_ranks: bool,
     amount: Amount,
 }
 
@@ -131,9 +133,10 @@ impl<'a> Simulator<'a> {
     /// The time on a machine.
     pub fn run(&mut self, machine: &Machine, amount: Amount) -> Result<Estimate> {
         machine.check()?;
-        self.keep(amount, self.exact || machine.links.is_some())?;
-        let Some(Kept { flat, mode, .. }) = &self.kept else { unreachable!("just kept") };
-        let finish = finish(flat, machine, &self.noise)?;
+        let linked = machine.links.is_some();
+        self.keep(amount, self.exact || linked, linked).map_err(|error| self.in_ranks(error, linked))?;
+        let Some(Kept { flat, mode, as_ranks, .. }) = &self.kept else { unreachable!("just kept") };
+        let finish = finish(flat, machine, &self.noise).map_err(|error| self.in_ranks(error, *as_ranks))?;
         Ok(Estimate {
             seconds: finish.last,
             mean_seconds: finish.mean,
@@ -146,13 +149,13 @@ impl<'a> Simulator<'a> {
     }
 
     /// Sees to it that the arrays for this size are there.
-    fn keep(&mut self, amount: Amount, exact: bool) -> Result<()> {
+    fn keep(&mut self, amount: Amount, exact: bool, as_ranks: bool) -> Result<()> {
         let mut sizes = Sizes::new(self.problem, self.blocks, amount);
         if self.rounded {
             sizes.round();
         }
         if let Some(kept) = &mut self.kept {
-            let mode_fits = !exact || kept.mode == Mode::Exact;
+            let mode_fits = (!exact || kept.mode == Mode::Exact) && as_ranks == kept.as_ranks;
             if mode_fits && (kept.amount == amount || (kept.scales && sizes.equal())) {
                 kept.flat.unit = sizes.unit;
                 kept.amount = amount;
@@ -165,10 +168,20 @@ impl<'a> Simulator<'a> {
         let symmetric = one_node.and_then(|node| node.flat(&*self.make, &sizes, self.check));
         let (flat, mode) = match symmetric {
             Some(flat) => (flat?, Mode::Symmetric),
-            None => (Flat::new(&*self.make, &sizes, topology, &Everybody(topology))?, Mode::Exact),
+            None => (Flat::new(&*self.make, &sizes, topology, &Everybody::new(topology, as_ranks))?, Mode::Exact),
         };
-        self.kept = Some(Kept { flat, mode, scales: sizes.equal(), amount });
+        self.kept = Some(Kept { flat, mode, scales: sizes.equal(), as_ranks, amount });
         Ok(())
+    }
+
+    /// An error that names a rank, not a participant.
+    fn in_ranks(&self, error: Error, as_ranks: bool) -> Error {
+        let rank = |participant| Everybody::new(&self.problem.topology, as_ranks).rank(participant);
+        match error {
+            Error::Deadlock { rank: participant } => Error::Deadlock { rank: rank(participant) },
+            Error::Unmatched { rank: participant } => Error::Unmatched { rank: rank(participant) },
+            other => other,
+        }
     }
 }
 
@@ -219,7 +232,7 @@ mod tests {
             let variants = algorithms(collective).flat_map(|algorithm| Choice::variants(algorithm, &problem));
             for prepared in variants.filter_map(|choice| choice.prepare(&problem).ok()) {
                 let mut simulator = Simulator::new(&prepared).exact();
-                if simulator.keep(Amount::bytes(6000), true).is_err() {
+                if simulator.keep(Amount::bytes(6000), true, false).is_err() {
                     continue;
                 }
                 let flat = &simulator.kept.as_ref().unwrap().flat;
