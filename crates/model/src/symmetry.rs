@@ -28,8 +28,13 @@ pub(crate) const MOST_COMPARED: usize = 1 << 17;
 /// With more, so many nodes are: the first ones, the last ones, and others spread evenly.
 pub(crate) const NODES_COMPARED: usize = 512;
 
-/// As many for a quick estimate.
+/// As many for a quick estimate; so many where the first one took long to read.
 const QUICKLY_COMPARED: usize = 5;
+const QUICKLY_COMPARED_IF_LONG: usize = 2;
+const LONG_RUNS: usize = 1 << 13;
+
+/// So few nodes are simulated sooner than a few of them are compared.
+const FEW_NODES: usize = 3;
 
 /// So few ranks are compared sooner than other threads have come to help.
 const FEW_RANKS: usize = 256;
@@ -58,6 +63,11 @@ impl<'a> OneNode<'a> {
         (seat / self.size, seat % self.size)
     }
 
+    /// Whether there are so few ranks that simulating all takes no longer than comparing them.
+    pub(crate) fn few(&self, check: Check) -> bool {
+        check == Check::Quick && self.nodes <= FEW_NODES
+    }
+
     /// The node's ranks flattened, if they stand for all.
     pub(crate) fn flat(
         &self,
@@ -80,6 +90,7 @@ impl<'a> OneNode<'a> {
         let compared = match check {
             Check::Thorough if self.topology.ranks() <= MOST_COMPARED => self.nodes,
             Check::Thorough => NODES_COMPARED,
+            Check::Quick if first.runs > LONG_RUNS => QUICKLY_COMPARED_IF_LONG,
             Check::Quick => QUICKLY_COMPARED,
         };
         let nodes = sample(self.nodes, compared);
@@ -133,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_sample_has_both_ends_and_nothing_twice() {
-        for (nodes, count) in [(2, 5), (7, 5), (100, 5), (4096, 512), (65_536, 512)] {
+        for (nodes, count) in [(2, 5), (7, 5), (7, 2), (100, 5), (4096, 512), (65_536, 512)] {
             let sample = sample(nodes, count);
             assert_eq!((sample[0], sample[sample.len() - 1]), (1, nodes - 1));
             assert!(sample.is_sorted_by(|a, b| a < b), "{sample:?}");

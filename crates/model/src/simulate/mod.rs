@@ -164,7 +164,7 @@ impl<'a> Simulator<'a> {
         }
         self.kept = None;
         let topology = &self.problem.topology;
-        let one_node = OneNode::new(topology).filter(|_| !exact);
+        let one_node = OneNode::new(topology).filter(|node| !exact && !node.few(self.check));
         let symmetric = one_node.and_then(|node| node.flat(&*self.make, &sizes, self.check));
         let (flat, mode) = match symmetric {
             Some(flat) => (flat?, Mode::Symmetric),
