@@ -18,12 +18,14 @@ impl Flat {
         if steps.max(messages).max(slots) >= u32::MAX as usize {
             return Err(Error::TooLarge { messages: messages as u64 });
         }
-        self.steps.reserve_exact(steps + 1);
-        self.who.reserve_exact(steps);
-        self.messages.reserve_exact(messages);
+        let (starts, (messages, awaited)) = beside(
+            parts.len() > 1,
+            || self.lay_steps(&parts, steps),
+            || (concat(&parts, messages, |wave| &wave.messages), concat(&parts, slots, |wave| &wave.awaited)),
+        );
+        drop(parts);
+        self.messages = messages;
         self.message_of = vec![END; slots];
-        let mut awaited = Vec::with_capacity(slots);
-        let starts = self.lay(parts, &mut awaited);
         if !self.match_near(&awaited) {
             self.match_all(&awaited)?;
         }
@@ -32,26 +34,26 @@ impl Flat {
     }
 
     /// Everybody's first steps, then everybody's second ones; where each of these waves begins, and the end.
-    fn lay(&mut self, mut parts: Vec<Part>, awaited: &mut Vec<Awaited>) -> Vec<u32> {
+    fn lay_steps(&mut self, parts: &[Part], count: usize) -> Vec<u32> {
         let lengths: Vec<u32> = parts.iter().flat_map(|part| part.lengths.iter().copied()).collect();
-        let waves = lengths.iter().max().map_or(0, |longest| *longest as usize);
         // The step at which each participant is, and those who have one more.
         let mut at = vec![END; self.len()];
         let mut going: Vec<u32> = (0..self.len() as u32).collect();
         let mut starts = vec![0];
-        for wave in 0..waves {
+        let (mut messages, mut slots) = (0, 0);
+        self.steps.reserve_exact(count + 1);
+        self.who.reserve_exact(count);
+        for wave in 0..longest(parts) {
             going.retain(|&participant| lengths[participant as usize] as usize > wave);
             let first = self.steps.len();
-            for part in &mut parts {
-                let Some(wave) = part.waves.get_mut(wave).map(std::mem::take) else { continue };
-                let (messages, slots) = (self.messages.len() as u32, awaited.len() as u32);
+            for wave in parts.iter().filter_map(|part| part.waves.get(wave)) {
                 self.steps.extend(wave.steps.iter().map(|step| Step {
                     first_message: step.first_message + messages,
                     first_slot: step.first_slot + slots,
                     ..*step
                 }));
-                self.messages.extend(wave.messages);
-                awaited.extend(wave.awaited);
+                messages += wave.messages.len() as u32;
+                slots += wave.awaited.len() as u32;
             }
             for (step, &participant) in (first as u32..).zip(&going) {
                 match std::mem::replace(&mut at[participant as usize], step) {
@@ -62,8 +64,8 @@ impl Flat {
             self.who.extend_from_slice(&going);
             starts.push(self.steps.len() as u32);
         }
-        let (first_message, first_slot) = (self.messages.len() as u32, awaited.len() as u32);
-        self.steps.push(Step { first_message, first_slot, meeting: NO_MEETING, next: END, copied: 0, combined: 0 });
+        let end = Step { first_message: messages, first_slot: slots, ..Step::empty(NO_MEETING) };
+        self.steps.push(end);
         starts
     }
 
@@ -154,4 +156,22 @@ impl Flat {
             std::cmp::Ordering::Less => unmatched(wanted[sent.len()].0),
         }
     }
+}
+
+/// What all parts have of something, wave after wave.
+fn concat<T: Copy>(parts: &[Part], count: usize, of: fn(&Wave) -> &Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(count);
+    for wave in 0..longest(parts) {
+        parts.iter().filter_map(|part| part.waves.get(wave)).for_each(|wave| all.extend_from_slice(of(wave)));
+    }
+    all
+}
+
+fn longest(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.waves.len()).max().unwrap_or(0)
+}
+
+/// Two things, on two threads if that is worth it.
+fn beside<A: Send, B: Send>(worth: bool, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if worth { rayon::join(a, b) } else { (a(), b()) }
 }

@@ -42,6 +42,10 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    fn empty(meeting: u32) -> Step {
+        Step { first_message: 0, first_slot: 0, meeting, next: END, copied: 0, combined: 0 }
+    }
+
     /// Seconds for what is copied and combined.
     pub(crate) fn work(&self, machine: &Machine, unit: u64) -> f64 {
         machine.copy * (self.copied * unit) as f64 + machine.combine * (self.combined * unit) as f64

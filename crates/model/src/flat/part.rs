@@ -2,7 +2,7 @@
 
 use allhands_schedule::{Local, Round, Schedule, Space, Span, Topology};
 
-use super::{Cast, END, Load, Message, NO_MEETING, Step, WEIGHT_BITS, lane};
+use super::{Cast, Load, Message, NO_MEETING, Step, WEIGHT_BITS, lane};
 use crate::sizes::Sizes;
 
 /// A far message of more runs is packed before it leaves, and unpacked when it has arrived. A window that wraps has two.
@@ -161,7 +161,7 @@ impl<C: Cast> Adding<'_, C> {
         self.steps += 1;
         let wave = self.wave();
         let (first_message, first_slot) = (wave.messages.len() as u32, wave.awaited.len() as u32);
-        wave.steps.push(Step { first_message, first_slot, meeting, next: END, copied: 0, combined: 0 });
+        wave.steps.push(Step { first_message, first_slot, ..Step::empty(meeting) });
     }
 
     /// The wave of the rank's last step.
