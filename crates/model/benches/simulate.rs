@@ -1,7 +1,7 @@
 //! How fast the simulator is. `cargo bench -p allhands-model`
 //!
 //! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. Memory is
-//! the most that was allocated at once.
+//! the most that was allocated at once, in pieces of 4 KiB or more: counting the others, which come and go, would slow down what is measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,19 +12,47 @@ use allhands_schedule::{Choice, Collective, Problem, Topology};
 
 struct Counting;
 
+/// Smaller pieces are not counted.
+const COUNTED: usize = 4096;
+
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(size: usize) {
+    if size >= COUNTED {
+        MOST.fetch_max(NOW.fetch_add(size, Relaxed) + size, Relaxed);
+    }
+}
+
+fn given_back(size: usize) {
+    if size >= COUNTED {
+        NOW.fetch_sub(size, Relaxed);
+    }
+}
 
 // SAFETY: every call is passed on unchanged to the system's allocator; only numbers are kept beside it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MOST.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        taken(layout.size());
         // SAFETY: the caller's promises are the ones `System` asks for.
         unsafe { System.alloc(layout) }
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        given_back(layout.size());
+        taken(size);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
+        given_back(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -207,14 +207,15 @@ impl<'a> Engine<'a> {
         let now = self.ranks[rank].clock;
         for index in step.first_message..next.first_message {
             let message = &flat.messages[index as usize];
-            if !self.lanes.of(message).0.rendezvous {
+            let (cost, bytes) = self.lanes.of(message);
+            if !cost.rendezvous {
                 self.ranks[rank].pending -= 1;
-                self.send(index as usize, now);
+                self.send_by(index as usize, cost, bytes, now);
                 continue;
             }
             let receiver = &self.ranks[message.to as usize];
             if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
-                self.send(index as usize, now.max(receiver.clock));
+                self.send_by(index as usize, cost, bytes, now.max(receiver.clock));
             } else {
                 self.arrivals[message.slot as usize].at = WAITING;
             }
@@ -235,8 +236,13 @@ impl<'a> Engine<'a> {
 
     /// A message is ready to leave: it takes a port of its sender.
     fn send(&mut self, index: usize, ready: f64) {
+        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
+        self.send_by(index, cost, bytes, ready);
+    }
+
+    /// The same where its cost is known.
+    fn send_by(&mut self, index: usize, cost: &Cost, bytes: f64, ready: f64) {
         let message = &self.flat.messages[index];
-        let (cost, bytes) = self.lanes.of(message);
         let from = message.from as usize;
         let keeps = cost.keeps(bytes);
         let start = match self.machine.ports {
@@ -253,14 +259,19 @@ impl<'a> Engine<'a> {
         if self.timed && self.shared(message, cost) {
             self.events.push(start, Event::new(Kind::Inject, index));
         } else {
-            self.inject(index, start);
+            self.inject_by(index, cost, bytes, start);
         }
     }
 
     /// A message passes what its node shares, and arrives.
     fn inject(&mut self, index: usize, now: f64) {
+        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
+        self.inject_by(index, cost, bytes, now);
+    }
+
+    /// The same where its cost is known.
+    fn inject_by(&mut self, index: usize, cost: &Cost, bytes: f64, now: f64) {
         let message = &self.flat.messages[index];
-        let (cost, bytes) = self.lanes.of(message);
         let mut start = now;
         let mut latency = cost.latency + self.noise.of_message(index, cost.latency);
         if self.timed {
