@@ -77,8 +77,8 @@ fn settle(flat: &Flat, starts: &[u32]) -> Option<Vec<u32>> {
     let mut step_of_slot = vec![0; flat.message_of.len()];
     let mut levels = vec![0; flat.who.len()];
     for (level, wave) in starts.windows(2).enumerate() {
+        levels[wave[0] as usize..wave[1] as usize].fill(level as u32);
         for step in wave[0] as usize..wave[1] as usize {
-            levels[step] = level as u32;
             let slots = flat.steps[step].first_slot as usize..flat.steps[step + 1].first_slot as usize;
             step_of_slot[slots].fill(step as u32);
         }
