@@ -46,7 +46,7 @@
 //! # Two modes
 //!
 //! Where nothing shared can make a rank wait for another, arrivals depend only on when the two ends come to a message, so rounds run in
-//! any order that respects messages; otherwise events run in the order of time, simultaneous ones in the order of ranks. If every node does the
+//! any order that respects messages, many at once; otherwise events run in the order of time, simultaneous ones in the order of ranks. If every node does the
 //! same up to rotation, the ranks of one node stand for all ([`Mode::Symmetric`]). That is checked by comparing every rank's schedule, up to
 //! 131,072 ranks; beyond, those of 512 nodes, from both ends and evenly between. Machines with links, and random delays,
 //! are always simulated rank by rank.

@@ -28,8 +28,16 @@ pub(crate) const MOST_COMPARED: usize = 1 << 17;
 /// With more, so many nodes are: the first ones, the last ones, and others spread evenly.
 pub(crate) const NODES_COMPARED: usize = 512;
 
-/// As many for a quick estimate.
+/// As many for a quick estimate; so many where the first one took long to read.
 const QUICKLY_COMPARED: usize = 5;
+const QUICKLY_COMPARED_IF_LONG: usize = 2;
+const LONG_RUNS: usize = 1 << 13;
+
+/// So few nodes are simulated sooner than a few of them are compared.
+const FEW_NODES: usize = 3;
+
+/// So few ranks are compared sooner than other threads have come to help.
+const FEW_RANKS: usize = 256;
 
 /// The ranks of the first node, for all.
 pub(crate) struct OneNode<'a> {
@@ -55,6 +63,11 @@ impl<'a> OneNode<'a> {
         (seat / self.size, seat % self.size)
     }
 
+    /// Whether there are so few ranks that simulating all takes no longer than comparing them.
+    pub(crate) fn few(&self, check: Check) -> bool {
+        check == Check::Quick && self.nodes <= FEW_NODES
+    }
+
     /// The node's ranks flattened, if they stand for all.
     pub(crate) fn flat(
         &self,
@@ -62,22 +75,32 @@ impl<'a> OneNode<'a> {
         sizes: &Sizes,
         check: Check,
     ) -> Option<Result<Flat>> {
-        let part = |node: usize, place: usize| {
-            let mut part = Part::default();
-            part.add(&make(self.topology.rank_at(node * self.size + place)), sizes, self.topology, self);
-            part
+        let fill = |part: &mut Part, node: usize| {
+            part.clear();
+            for place in 0..self.size {
+                part.add(&make(self.topology.rank_at(node * self.size + place)), sizes, self.topology, self);
+            }
+        };
+        let mut first = Part::default();
+        fill(&mut first, 0);
+        let same = |part: &mut Part, node: usize| {
+            fill(part, node);
+            *part == first
         };
         let compared = match check {
             Check::Thorough if self.topology.ranks() <= MOST_COMPARED => self.nodes,
             Check::Thorough => NODES_COMPARED,
+            Check::Quick if first.runs > LONG_RUNS => QUICKLY_COMPARED_IF_LONG,
             Check::Quick => QUICKLY_COMPARED,
         };
         let nodes = sample(self.nodes, compared);
-        let same = |place: usize| {
-            let first = part(0, place);
-            nodes.par_iter().with_min_len(16).all(|&node| part(node, place) == first)
+        let all_same = if nodes.len() * self.size <= FEW_RANKS {
+            let mut part = Part::default();
+            nodes.iter().all(|&node| same(&mut part, node))
+        } else {
+            nodes.par_iter().map_init(Part::default, |part, &node| same(part, node)).all(|same| same)
         };
-        (0..self.size).all(same).then(|| Flat::new(make, sizes, self.topology, self))
+        all_same.then(|| Flat::of(vec![first], sizes, self.topology, self))
     }
 }
 
@@ -121,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_sample_has_both_ends_and_nothing_twice() {
-        for (nodes, count) in [(2, 5), (7, 5), (100, 5), (4096, 512), (65_536, 512)] {
+        for (nodes, count) in [(2, 5), (7, 5), (7, 2), (100, 5), (4096, 512), (65_536, 512)] {
             let sample = sample(nodes, count);
             assert_eq!((sample[0], sample[sample.len() - 1]), (1, nodes - 1));
             assert!(sample.is_sorted_by(|a, b| a < b), "{sample:?}");

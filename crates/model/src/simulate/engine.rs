@@ -5,23 +5,45 @@
 
 use std::collections::VecDeque;
 
+use super::Finish;
+use super::lanes::{Cost, Lanes};
+use super::links::Wires;
 use super::noise::Noise;
+use super::ports::{self, Arrival, Receiving};
 use super::queue::Queue;
-use crate::flat::{END, Flat, Message, NO_MEETING, lane};
-use crate::machine::{Links, Machine, Protocol};
+use crate::flat::{END, Flat, Message, NO_MEETING};
+use crate::machine::Machine;
 use crate::{Error, Result};
 
 /// What happens next; at the same time, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     /// A rank comes to its next step.
-    Post(u32),
-    /// Everybody who comes to a step at this moment has come: its messages may start.
-    Start(u32),
+    Post,
+    /// Everybody who comes to a step at this moment has come: the messages of a rank may start.
+    Start,
     /// The receiver for which a message has waited has come.
-    Ready(u32),
+    Ready,
     /// A message comes to what its node shares.
-    Inject(u32),
+    Inject,
+}
+
+/// What happens, and to which rank or message: one number, so that sorting is quick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u64);
+
+impl Event {
+    fn new(kind: Kind, of: usize) -> Event {
+        Event((kind as u64) << 32 | of as u64)
+    }
+
+    fn kind(self) -> Kind {
+        [Kind::Post, Kind::Start, Kind::Ready, Kind::Inject][(self.0 >> 32) as usize & 3]
+    }
+
+    fn of(self) -> usize {
+        self.0 as u32 as usize
+    }
 }
 
 /// No slot has this arrival: nothing has been heard of the message.
@@ -50,13 +72,12 @@ pub(super) struct Engine<'a> {
     flat: &'a Flat,
     machine: &'a Machine,
     noise: &'a Noise,
-    lanes: Vec<[Cost; PROTOCOLS]>,
+    lanes: &'a Lanes,
     ranks: Vec<Rank>,
     arrivals: Vec<Arrival>,
     /// When each sending port of each rank is free, with several.
     ports: Vec<f64>,
-    /// When each receiving port of each rank is free, with a limited number.
-    receiving: Vec<f64>,
+    receiving: Receiving,
     meetings: Vec<Vec<Meeting>>,
     /// Whether the order in time matters, and the queue that serves.
     timed: bool,
@@ -67,39 +88,6 @@ pub(super) struct Engine<'a> {
     /// When each node may inject next: to the network, then inside.
     injection: Vec<f64>,
     links: Option<Wires>,
-    /// Arrivals of a step, in order.
-    queueing: Vec<Arrival>,
-}
-
-/// When a message arrives, and how long it keeps the port that takes it.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at: f64,
-    keeps: f64,
-}
-
-/// More ports than this are as good as any number.
-const MOST_PORTS: usize = 256;
-
-/// A machine has at most three: short, eager, rendezvous.
-const PROTOCOLS: usize = 3;
-
-/// What a message of some level, crowd and size costs.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    up_to: u64,
-    latency: f64,
-    per_byte: f64,
-    overhead: f64,
-    injection: f64,
-    rendezvous: bool,
-}
-
-impl Cost {
-    fn of(protocol: &Protocol) -> Cost {
-        let Protocol { up_to, rendezvous, latency, per_byte, overhead, injection, .. } = *protocol;
-        Cost { up_to, latency, per_byte, overhead, injection, rendezvous }
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -109,27 +97,15 @@ struct Meeting {
     latest: f64,
 }
 
-/// When each link is free.
-struct Wires {
-    links: Links,
-    leaf_of: Vec<u32>,
-    from_node: Vec<f64>,
-    to_node: Vec<f64>,
-    from_leaf: Vec<f64>,
-    to_leaf: Vec<f64>,
-}
-
-/// When all ranks are through.
-pub(super) struct Finish {
-    pub(super) last: f64,
-    pub(super) mean: f64,
-    /// Whether the order in time mattered.
-    pub(super) timed: bool,
-}
-
 impl<'a> Engine<'a> {
-    pub(super) fn new(flat: &'a Flat, machine: &'a Machine, noise: &'a Noise) -> Engine<'a> {
-        let lanes = lanes(flat, machine);
+    /// `timed`: whether the order in time matters.
+    pub(super) fn new(
+        flat: &'a Flat,
+        machine: &'a Machine,
+        lanes: &'a Lanes,
+        noise: &'a Noise,
+        timed: bool,
+    ) -> Engine<'a> {
         let ranks = flat.first_step.iter().map(|&step| Rank {
             clock: 0.0,
             done: 0.0,
@@ -145,22 +121,18 @@ impl<'a> Engine<'a> {
             flat,
             machine,
             noise,
-            timed: order_matters(flat, machine, &lanes),
-            handshakes: flat.widest > 1 && reached(flat, &lanes, |cost| cost.rendezvous),
+            timed,
+            handshakes: flat.widest > 1 && lanes.reached(flat, |cost| cost.rendezvous),
             lanes,
             ranks: ranks.collect(),
             arrivals: vec![Arrival { at: UNHEARD, keeps: 0.0 }; flat.message_of.len()],
             ports: vec![0.0; flat.len() * several],
-            receiving: vec![
-                f64::NEG_INFINITY;
-                flat.len() * machine.ports.filter(|&ports| ports <= MOST_PORTS).unwrap_or(0)
-            ],
+            receiving: Receiving::new(machine, flat.len()),
             meetings: flat.regions.iter().map(|regions| meetings(regions)).collect(),
             ready: VecDeque::with_capacity(flat.len()),
             events: Queue::new(),
             injection: vec![0.0; 2 * nodes],
             links: machine.links.clone().map(|links| Wires::new(links, nodes)),
-            queueing: Vec::new(),
         }
     }
 
@@ -171,11 +143,11 @@ impl<'a> Engine<'a> {
         }
         if self.timed {
             while let Some((now, event)) = self.events.pop() {
-                match event {
-                    Event::Post(rank) => self.post(rank as usize),
-                    Event::Start(rank) => self.start(rank as usize),
-                    Event::Ready(message) => self.send(message as usize, now),
-                    Event::Inject(message) => self.inject(message as usize, now),
+                match event.kind() {
+                    Kind::Post => self.post(event.of()),
+                    Kind::Start => self.start(event.of()),
+                    Kind::Ready => self.send(event.of(), now),
+                    Kind::Inject => self.inject(event.of(), now),
                 }
             }
         } else {
@@ -186,9 +158,7 @@ impl<'a> Engine<'a> {
         if let Some(rank) = self.ranks.iter().position(|rank| rank.step != END) {
             return Err(Error::Deadlock { rank });
         }
-        let clocks = || self.ranks.iter().map(|rank| rank.clock);
-        let (last, sum) = (clocks().fold(0.0, f64::max), clocks().sum::<f64>());
-        Ok(Finish { last, mean: sum / self.flat.len().max(1) as f64, timed: self.timed })
+        Ok(Finish::of(self.ranks.iter().map(|rank| rank.clock), self.timed))
     }
 
     /// Lets a rank come to its next step, if it has one.
@@ -198,7 +168,7 @@ impl<'a> Engine<'a> {
             return;
         }
         match self.timed {
-            true => self.events.push(state.clock, Event::Post(rank as u32)),
+            true => self.events.push(state.clock, Event::new(Kind::Post, rank)),
             false => self.ready.push_back(rank as u32),
         }
     }
@@ -224,7 +194,7 @@ impl<'a> Engine<'a> {
             self.ports[rank * several..(rank + 1) * several].fill(now);
         }
         match self.timed && self.handshakes {
-            true => self.events.push(now, Event::Start(rank as u32)),
+            true => self.events.push(now, Event::new(Kind::Start, rank)),
             false => self.start(rank),
         }
     }
@@ -237,14 +207,15 @@ impl<'a> Engine<'a> {
         let now = self.ranks[rank].clock;
         for index in step.first_message..next.first_message {
             let message = &flat.messages[index as usize];
-            if !self.protocol(message).rendezvous {
+            let (cost, bytes) = self.lanes.of(message);
+            if !cost.rendezvous {
                 self.ranks[rank].pending -= 1;
-                self.send(index as usize, now);
+                self.send_by(index as usize, cost, bytes, now);
                 continue;
             }
             let receiver = &self.ranks[message.to as usize];
             if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
-                self.send(index as usize, now.max(receiver.clock));
+                self.send_by(index as usize, cost, bytes, now.max(receiver.clock));
             } else {
                 self.arrivals[message.slot as usize].at = WAITING;
             }
@@ -255,7 +226,7 @@ impl<'a> Engine<'a> {
                 self.arrivals[slot as usize].at = UNHEARD;
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
                 match self.timed && self.handshakes {
-                    true => self.events.push(ready, Event::Ready(message as u32)),
+                    true => self.events.push(ready, Event::new(Kind::Ready, message)),
                     false => self.send(message, ready),
                 }
             }
@@ -265,51 +236,50 @@ impl<'a> Engine<'a> {
 
     /// A message is ready to leave: it takes a port of its sender.
     fn send(&mut self, index: usize, ready: f64) {
+        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
+        self.send_by(index, cost, bytes, ready);
+    }
+
+    /// The same where its cost is known.
+    fn send_by(&mut self, index: usize, cost: &Cost, bytes: f64, ready: f64) {
         let message = &self.flat.messages[index];
-        let protocol = *self.protocol(message);
-        let bytes = self.bytes(message);
         let from = message.from as usize;
-        let kept = protocol.overhead + protocol.per_byte * bytes;
+        let keeps = cost.keeps(bytes);
         let start = match self.machine.ports {
-            Some(1) => {
-                let start = ready.max(self.ranks[from].port);
-                self.ranks[from].port = start + kept;
-                start
-            }
-            Some(_) if !self.ports.is_empty() => {
+            Some(1) => ports::start(std::slice::from_mut(&mut self.ranks[from].port), ready, keeps),
+            _ => {
                 let several = self.ports.len() / self.flat.len();
-                let ports = &mut self.ports[from * several..(from + 1) * several];
-                let free = (0..several).min_by(|&a, &b| ports[a].total_cmp(&ports[b])).unwrap_or(0);
-                let start = ready.max(ports[free]);
-                ports[free] = start + kept;
-                start
+                ports::start(&mut self.ports[from * several..(from + 1) * several], ready, keeps)
             }
-            _ => ready,
         };
-        if !protocol.rendezvous {
+        if !cost.rendezvous {
             let state = &mut self.ranks[from];
-            state.done = state.done.max(start + kept);
+            state.done = state.done.max(start + keeps);
         }
-        if self.timed && self.shared(message, &protocol) {
-            self.events.push(start, Event::Inject(index as u32));
+        if self.timed && self.shared(message, cost) {
+            self.events.push(start, Event::new(Kind::Inject, index));
         } else {
-            self.inject(index, start);
+            self.inject_by(index, cost, bytes, start);
         }
     }
 
     /// A message passes what its node shares, and arrives.
     fn inject(&mut self, index: usize, now: f64) {
+        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
+        self.inject_by(index, cost, bytes, now);
+    }
+
+    /// The same where its cost is known.
+    fn inject_by(&mut self, index: usize, cost: &Cost, bytes: f64, now: f64) {
         let message = &self.flat.messages[index];
-        let protocol = *self.protocol(message);
-        let bytes = self.bytes(message);
         let mut start = now;
-        let mut latency = protocol.latency + self.noise.of_message(index, protocol.latency);
+        let mut latency = cost.latency + self.noise.of_message(index, cost.latency);
         if self.timed {
             let node = |participant: u32| self.flat.node_of[participant as usize] as usize;
-            if protocol.injection > 0.0 {
+            if cost.injection > 0.0 {
                 let free = &mut self.injection[2 * node(message.from) + usize::from(message.level() > 0)];
                 start = start.max(*free);
-                *free = start + protocol.injection * bytes;
+                *free = start + cost.injection * bytes;
             }
             if let Some(wires) = self.links.as_mut().filter(|_| message.level() == 0) {
                 let (begin, further) = wires.pass(node(message.from), node(message.to), start, bytes);
@@ -317,15 +287,14 @@ impl<'a> Engine<'a> {
                 latency += further;
             }
         }
-        let arrival = start + latency + protocol.per_byte * bytes;
+        let arrival = start + latency + cost.per_byte * bytes;
         let (from, to, slot) = (message.from as usize, message.to as usize, message.slot);
-        let keeps = protocol.overhead + protocol.per_byte * bytes;
-        self.arrivals[slot as usize] = Arrival { at: arrival, keeps };
+        self.arrivals[slot as usize] = Arrival { at: arrival, keeps: cost.keeps(bytes) };
         let receiver = &self.ranks[to];
         if (receiver.first_slot..receiver.end_slot).contains(&slot) {
             self.one_less(to);
         }
-        if protocol.rendezvous {
+        if cost.rendezvous {
             let sender = &mut self.ranks[from];
             sender.done = sender.done.max(arrival);
             self.one_less(from);
@@ -342,41 +311,17 @@ impl<'a> Engine<'a> {
     /// All messages of a step are through: the work, then the next step.
     fn through(&mut self, rank: usize) {
         let state = self.ranks[rank];
-        let received = self.received(rank, state.first_slot as usize..state.end_slot as usize);
+        let received = self.receiving.take(rank, &self.arrivals[state.first_slot as usize..state.end_slot as usize]);
         self.work(rank, state.clock.max(state.done).max(received));
     }
 
     fn work(&mut self, rank: usize, from: f64) {
         let step = &self.flat.steps[self.ranks[rank].step as usize];
-        let unit = self.flat.unit;
-        let work =
-            self.machine.copy * (step.copied * unit) as f64 + self.machine.combine * (step.combined * unit) as f64;
         let state = &mut self.ranks[rank];
-        state.clock = from + work;
+        state.clock = from + step.work(self.machine, self.flat.unit);
         state.step = step.next;
         (state.first_slot, state.end_slot) = (0, 0);
         self.go_on(rank);
-    }
-
-    /// When the last of a step's messages has passed the receiver's ports.
-    fn received(&mut self, rank: usize, slots: std::ops::Range<usize>) -> f64 {
-        let ports = self.receiving.len() / self.flat.len();
-        if ports == 0 || slots.is_empty() {
-            return self.arrivals[slots].iter().map(|arrival| arrival.at).fold(0.0, f64::max);
-        }
-        let free = &mut self.receiving[rank * ports..(rank + 1) * ports];
-        let mut take = |arrival: &Arrival| {
-            let port = (0..ports).min_by(|&a, &b| free[a].total_cmp(&free[b])).unwrap_or(0);
-            free[port] = arrival.at.max(free[port] + arrival.keeps);
-            free[port]
-        };
-        if slots.len() == 1 {
-            return take(&self.arrivals[slots.start]);
-        }
-        self.queueing.clear();
-        self.queueing.extend_from_slice(&self.arrivals[slots]);
-        self.queueing.sort_by(|a, b| a.at.total_cmp(&b.at));
-        self.queueing.iter().map(take).fold(0.0, f64::max)
     }
 
     fn meet(&mut self, rank: usize, level: usize) {
@@ -401,57 +346,9 @@ impl<'a> Engine<'a> {
         self.meetings[level][region].waiting = members;
     }
 
-    fn protocol(&self, message: &Message) -> &Cost {
-        let bytes = message.weight() * self.flat.unit;
-        let protocols = &self.lanes[message.lane()];
-        if bytes <= protocols[0].up_to {
-            &protocols[0]
-        } else if bytes <= protocols[1].up_to {
-            &protocols[1]
-        } else {
-            &protocols[2]
-        }
+    fn shared(&self, message: &Message, cost: &Cost) -> bool {
+        cost.injection > 0.0 || (self.links.is_some() && message.level() == 0)
     }
-
-    fn bytes(&self, message: &Message) -> f64 {
-        (message.weight() * self.flat.unit) as f64
-    }
-
-    fn shared(&self, message: &Message, protocol: &Cost) -> bool {
-        protocol.injection > 0.0 || (self.links.is_some() && message.level() == 0)
-    }
-}
-
-/// The protocols of each level and crowd, by lane.
-fn lanes(flat: &Flat, machine: &Machine) -> Vec<[Cost; PROTOCOLS]> {
-    let depths = flat.region_sizes.len() - 1;
-    let last = lane(depths, flat.crowds.len().saturating_sub(1));
-    let mut lanes = Vec::with_capacity(last + 1);
-    for index in 0..=last {
-        let (level, crowd) = (index / lane(1, 0), index % lane(1, 0));
-        let senders = if level == 0 { flat.crowds.get(crowd).copied().unwrap_or(1) } else { 1 };
-        let protocols = &machine.levels[machine.level(level, depths, flat.region_sizes[level])].protocols;
-        lanes.push(std::array::from_fn(|at| Cost::of(&protocols[at.min(protocols.len() - 1)].among(senders))));
-    }
-    lanes
-}
-
-/// Whether what is shared can make a message wait for one of another rank, or a port choose between two.
-fn order_matters(flat: &Flat, machine: &Machine, lanes: &[[Cost; PROTOCOLS]]) -> bool {
-    let far = || flat.messages.iter().any(|message| message.level() == 0);
-    reached(flat, lanes, |cost| cost.injection > 0.0)
-        || (machine.links.is_some() && far())
-        || (machine.ports.is_some_and(|ports| ports < flat.widest) && reached(flat, lanes, |cost| cost.rendezvous))
-}
-
-/// Whether a message can be so large that it travels in such a way.
-fn reached(flat: &Flat, lanes: &[[Cost; PROTOCOLS]], way: fn(&Cost) -> bool) -> bool {
-    (0..flat.heaviest.len()).any(|level| {
-        let most = flat.heaviest[level] * flat.unit;
-        let costs = &lanes[lane(level, 0)];
-        let last = costs.iter().position(|cost| most <= cost.up_to).unwrap_or(PROTOCOLS - 1);
-        costs[..=last].iter().any(way)
-    })
 }
 
 fn meetings(regions: &[u32]) -> Vec<Meeting> {
@@ -461,44 +358,4 @@ fn meetings(regions: &[u32]) -> Vec<Meeting> {
         meetings[region as usize].size += 1;
     }
     meetings
-}
-
-impl Wires {
-    fn new(links: Links, nodes: usize) -> Wires {
-        let mut leaf_of = Vec::with_capacity(nodes);
-        for leaf in 0.. {
-            if leaf_of.len() >= nodes {
-                break;
-            }
-            let size = links.leaves.get(leaf).or(links.leaves.last()).copied().unwrap_or(1);
-            leaf_of.extend(std::iter::repeat_n(leaf as u32, size.max(1).min(nodes - leaf_of.len())));
-        }
-        let leaves = leaf_of.last().map_or(0, |last| *last as usize + 1);
-        Wires {
-            links,
-            leaf_of,
-            from_node: vec![0.0; nodes],
-            to_node: vec![0.0; nodes],
-            from_leaf: vec![0.0; leaves],
-            to_leaf: vec![0.0; leaves],
-        }
-    }
-
-    /// When a message has got to its last link, if it comes now, and the latency that its way adds. Switches keep what has
-    /// to wait: a message holds each link from when it gets there, and only for the time of its bytes.
-    fn pass(&mut self, from: usize, to: usize, now: f64, bytes: f64) -> (f64, f64) {
-        let (from_leaf, to_leaf) = (self.leaf_of[from] as usize, self.leaf_of[to] as usize);
-        let hold = |link: &mut f64, start: f64, per_byte: f64| {
-            let start = start.max(*link);
-            *link = start + per_byte * bytes;
-            start
-        };
-        let mut start = hold(&mut self.from_node[from], now, self.links.node);
-        if from_leaf != to_leaf {
-            start = hold(&mut self.from_leaf[from_leaf], start, self.links.core);
-            start = hold(&mut self.to_leaf[to_leaf], start, self.links.core);
-        }
-        start = hold(&mut self.to_node[to], start, self.links.node);
-        (start, if from_leaf == to_leaf { 0.0 } else { self.links.core_latency })
-    }
 }

@@ -1,7 +1,11 @@
 //! Schedules on a machine, in simulated time. The model is written in the crate's documentation.
 
 mod engine;
+mod lanes;
+mod links;
+mod lockstep;
 mod noise;
+mod ports;
 mod queue;
 
 use allhands_schedule::{Ensemble, Prepared, Problem, Schedule};
@@ -9,10 +13,11 @@ use allhands_schedule::{Ensemble, Prepared, Problem, Schedule};
 pub use self::noise::Noise;
 
 use self::engine::Engine;
-use crate::flat::{Everybody, Flat};
+use self::lanes::Lanes;
+use crate::flat::{Cast, Everybody, Flat};
 use crate::sizes::Sizes;
 use crate::symmetry::{Check, OneNode};
-use crate::{Amount, Machine, Result};
+use crate::{Amount, Error, Machine, Result};
 
 /// How a time was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +93,8 @@ struct Kept {
     mode: Mode,
     /// Whether another size needs no other arrays.
     scales: bool,
+    /// Whether participants are ranks: where messages of several nodes meet, those of the lower rank go first.
+    as_ranks: bool,
     amount: Amount,
 }
 
@@ -126,9 +133,10 @@ impl<'a> Simulator<'a> {
     /// The time on a machine.
     pub fn run(&mut self, machine: &Machine, amount: Amount) -> Result<Estimate> {
         machine.check()?;
-        self.keep(amount, self.exact || machine.links.is_some())?;
-        let Some(Kept { flat, mode, .. }) = &self.kept else { unreachable!("just kept") };
-        let finish = Engine::new(flat, machine, &self.noise).run()?;
+        let linked = machine.links.is_some();
+        self.keep(amount, self.exact || linked, linked).map_err(|error| self.in_ranks(error, linked))?;
+        let Some(Kept { flat, mode, as_ranks, .. }) = &self.kept else { unreachable!("just kept") };
+        let finish = finish(flat, machine, &self.noise).map_err(|error| self.in_ranks(error, *as_ranks))?;
         Ok(Estimate {
             seconds: finish.last,
             mean_seconds: finish.mean,
@@ -141,13 +149,13 @@ impl<'a> Simulator<'a> {
     }
 
     /// Sees to it that the arrays for this size are there.
-    fn keep(&mut self, amount: Amount, exact: bool) -> Result<()> {
+    fn keep(&mut self, amount: Amount, exact: bool, as_ranks: bool) -> Result<()> {
         let mut sizes = Sizes::new(self.problem, self.blocks, amount);
         if self.rounded {
             sizes.round();
         }
         if let Some(kept) = &mut self.kept {
-            let mode_fits = !exact || kept.mode == Mode::Exact;
+            let mode_fits = (!exact || kept.mode == Mode::Exact) && as_ranks == kept.as_ranks;
             if mode_fits && (kept.amount == amount || (kept.scales && sizes.equal())) {
                 kept.flat.unit = sizes.unit;
                 kept.amount = amount;
@@ -156,13 +164,100 @@ impl<'a> Simulator<'a> {
         }
         self.kept = None;
         let topology = &self.problem.topology;
-        let one_node = OneNode::new(topology).filter(|_| !exact);
+        let one_node = OneNode::new(topology).filter(|node| !exact && !node.few(self.check));
         let symmetric = one_node.and_then(|node| node.flat(&*self.make, &sizes, self.check));
         let (flat, mode) = match symmetric {
             Some(flat) => (flat?, Mode::Symmetric),
-            None => (Flat::new(&*self.make, &sizes, topology, &Everybody(topology))?, Mode::Exact),
+            None => (Flat::new(&*self.make, &sizes, topology, &Everybody::new(topology, as_ranks))?, Mode::Exact),
         };
-        self.kept = Some(Kept { flat, mode, scales: sizes.equal(), amount });
+        self.kept = Some(Kept { flat, mode, scales: sizes.equal(), as_ranks, amount });
         Ok(())
+    }
+
+    /// An error that names a rank, not a participant.
+    fn in_ranks(&self, error: Error, as_ranks: bool) -> Error {
+        let rank = |participant| Everybody::new(&self.problem.topology, as_ranks).rank(participant);
+        match error {
+            Error::Deadlock { rank: participant } => Error::Deadlock { rank: rank(participant) },
+            Error::Unmatched { rank: participant } => Error::Unmatched { rank: rank(participant) },
+            other => other,
+        }
+    }
+}
+
+/// When all ranks are through.
+struct Finish {
+    last: f64,
+    mean: f64,
+    /// Whether the order in time mattered.
+    timed: bool,
+}
+
+impl Finish {
+    fn of(clocks: impl Iterator<Item = f64>, timed: bool) -> Finish {
+        let (mut last, mut sum, mut count) = (0.0f64, 0.0, 0);
+        for clock in clocks {
+            last = last.max(clock);
+            sum += clock;
+            count += 1;
+        }
+        Finish { last, mean: sum / f64::from(count.max(1)), timed }
+    }
+}
+
+/// Runs all ranks: wave after wave where that gives the same, otherwise event by event.
+fn finish(flat: &Flat, machine: &Machine, noise: &Noise) -> Result<Finish> {
+    let lanes = Lanes::new(flat, machine);
+    let timed = lanes.order_matters(flat, machine);
+    match flat.waves.as_ref().filter(|_| !timed) {
+        Some(waves) => Ok(lockstep::run(flat, waves, machine, &lanes, noise)),
+        None => Engine::new(flat, machine, &lanes, noise, timed).run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allhands_schedule::{Choice, Collective, Topology, algorithms};
+
+    /// Of every algorithm and setting that has waves, on several shapes: the same times, to the last bit.
+    #[test]
+    fn waves_and_events_give_the_same_times() {
+        let machines = ["lassen", "blue-waters", "cervino"].map(|name| Machine::shipped(name).unwrap().uncontended());
+        let shapes = ["13", "4x3", "3,5,4", "3x2x2", "8x4"].map(|text| text.parse::<Topology>().unwrap());
+        let noise = Noise { seed: 5, message: 0.3, late: 1e-6 };
+        let (mut without, mut reordered, mut compared) = (0, 0, 0);
+        for (topology, collective) in shapes.iter().flat_map(|shape| Collective::ALL.map(|one| (shape, one))) {
+            let problem = Problem::new(collective, topology.clone());
+            let variants = algorithms(collective).flat_map(|algorithm| Choice::variants(algorithm, &problem));
+            for prepared in variants.filter_map(|choice| choice.prepare(&problem).ok()) {
+                let mut simulator = Simulator::new(&prepared).exact();
+                if simulator.keep(Amount::bytes(6000), true, false).is_err() {
+                    continue;
+                }
+                let flat = &simulator.kept.as_ref().unwrap().flat;
+                let Some(waves) = &flat.waves else {
+                    without += usize::from(!flat.tally.shares);
+                    continue;
+                };
+                reordered += usize::from(waves.reordered());
+                for (machine, ports) in
+                    machines.iter().flat_map(|one| [Some(1), Some(3), None].map(|ports| (one, ports)))
+                {
+                    let machine = Machine { ports, ..machine.clone() };
+                    let lanes = Lanes::new(flat, &machine);
+                    if lanes.order_matters(flat, &machine) {
+                        continue;
+                    }
+                    let together = lockstep::run(flat, waves, &machine, &lanes, &noise);
+                    let apart = Engine::new(flat, &machine, &lanes, &noise, false).run().unwrap();
+                    let choice = prepared.choice();
+                    assert_eq!((together.last, together.mean), (apart.last, apart.mean), "{collective} {choice}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 2000 && reordered > 100, "{compared} compared, {reordered} reordered");
+        assert!(without < 20, "{without} of the registry have no waves");
     }
 }

@@ -19,6 +19,9 @@ pub(crate) fn output_of(topology: &Topology, runs: &[Range<usize>]) -> Vec<Span>
 }
 
 pub(crate) fn push_output_of(topology: &Topology, seats: Range<usize>, spans: &mut Vec<Span>) {
+    if topology.is_sequential() {
+        return push_span(spans, Span::output(seats.start, seats.len()));
+    }
     for run in topology.rank_runs(seats) {
         push_span(spans, Span::output(run.start, run.len()));
     }

@@ -1,0 +1,285 @@
+//! Schedules of many ranks as a few flat arrays: what the simulator walks.
+//!
+//! A *step* is a round, or the part of a round that follows a meeting. A *slot* is a receive; the slots of a step lie side by
+//! side. Everybody's first steps come first, then everybody's second ones: ranks that go on side by side read memory in order. A
+//! message knows its slot, so nothing is matched while time runs. Weights are in units of bytes, so that equal
+//! blocks need no new arrays when their size changes. No schedule is kept: each is made, flattened and dropped.
+
+mod join;
+mod part;
+mod waves;
+
+use allhands_schedule::{Schedule, Topology};
+use rayon::prelude::*;
+
+pub(crate) use self::part::Part;
+pub(crate) use self::waves::Waves;
+
+use self::part::Tally;
+use crate::sizes::Sizes;
+use crate::{Error, Machine, Result};
+
+/// What a step of no meeting has in place of a level.
+pub(crate) const NO_MEETING: u32 = u32::MAX;
+
+/// What follows a rank's last step.
+pub(crate) const END: u32 = u32::MAX;
+
+/// Ranks flattened at once by one thread.
+const CHUNK: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) first_message: u32,
+    pub(crate) first_slot: u32,
+    /// The level that meets before anything else happens, or none.
+    pub(crate) meeting: u32,
+    /// The same rank's next step.
+    pub(crate) next: u32,
+    /// Copied and combined after the messages.
+    pub(crate) copied: u64,
+    pub(crate) combined: u64,
+}
+
+impl Step {
+    fn empty(meeting: u32) -> Step {
+        Step { first_message: 0, first_slot: 0, meeting, next: END, copied: 0, combined: 0 }
+    }
+
+    /// Seconds for what is copied and combined.
+    pub(crate) fn work(&self, machine: &Machine, unit: u64) -> f64 {
+        machine.copy * (self.copied * unit) as f64 + machine.combine * (self.combined * unit) as f64
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Message {
+    /// Where it goes; while matching, the displacement by which sender and receiver know it.
+    pub(crate) slot: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    load: Load,
+}
+
+/// A weight with the lane it takes: the level that the two ranks share, and how crowded the sender's node is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Load(u64);
+
+const WEIGHT_BITS: u32 = 48;
+
+/// A topology has at most 64 levels of regions; the other bits of a lane are for crowds.
+const LEVEL_BITS: u32 = 7;
+const MOST_CROWDS: usize = 1 << (64 - WEIGHT_BITS - LEVEL_BITS);
+
+impl Message {
+    pub(crate) fn weight(&self) -> u64 {
+        self.load.0 & ((1 << WEIGHT_BITS) - 1)
+    }
+
+    pub(crate) fn lane(&self) -> usize {
+        (self.load.0 >> WEIGHT_BITS) as usize
+    }
+
+    pub(crate) fn level(&self) -> usize {
+        self.lane() % lanes(1)
+    }
+}
+
+/// The lane of a level and a crowd.
+pub(crate) fn lane(level: usize, crowd: usize) -> usize {
+    crowd << LEVEL_BITS | level
+}
+
+/// How many lanes so many crowds have.
+pub(crate) fn lanes(crowds: usize) -> usize {
+    crowds << LEVEL_BITS
+}
+
+/// What all ranks do.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    /// Bytes of one unit of weight.
+    pub(crate) unit: u64,
+    /// Where each participant begins.
+    pub(crate) first_step: Vec<u32>,
+    /// With one more at the end.
+    pub(crate) steps: Vec<Step>,
+    /// Whose each step is.
+    pub(crate) who: Vec<u32>,
+    /// The steps so that both ends of every message are in the same wave, if that can be.
+    pub(crate) waves: Option<Waves>,
+    pub(crate) messages: Vec<Message>,
+    /// The message that each slot waits for.
+    pub(crate) message_of: Vec<u32>,
+    /// The node of each participant.
+    pub(crate) node_of: Vec<u32>,
+    /// How many ranks of a node send far messages, for each crowd.
+    pub(crate) crowds: Vec<usize>,
+    /// For each level of the topology, the most ranks that a region has.
+    pub(crate) region_sizes: Vec<usize>,
+    /// For each level that meets: the region of each participant.
+    pub(crate) regions: Vec<Vec<u32>>,
+    pub(crate) tally: Tally,
+    /// The heaviest message of each level and the most messages of one step.
+    pub(crate) heaviest: Vec<u64>,
+    pub(crate) widest: usize,
+}
+
+/// Who takes part, by what number, and how ranks name each other.
+pub(crate) trait Cast: Sync {
+    /// How many take part.
+    fn len(&self) -> usize;
+    /// The rank that a participant stands for.
+    fn rank(&self, participant: usize) -> usize;
+    /// The participant that stands for `to`, and the displacement between the two, as `from` sends to `to`.
+    fn way(&self, from: usize, to: usize) -> (u32, u32);
+    /// The participant that stands for a rank.
+    fn participant(&self, rank: usize) -> u32;
+    /// The node whose ranks share an injection limit.
+    fn node(&self, participant: usize) -> u32;
+}
+
+/// Every rank for itself.
+///
+/// Where all nodes have as many ranks, the first ranks of all nodes come first, then all second ones: nodes often do the same at the
+/// same time, and so memory is read in order. Ranks of one node keep their order.
+pub(crate) struct Everybody<'a> {
+    topology: &'a Topology,
+    nodes: usize,
+    /// Ranks of a node; none: participants are ranks.
+    size: Option<usize>,
+}
+
+impl<'a> Everybody<'a> {
+    /// `as_ranks`: in the order of ranks in any case.
+    pub(crate) fn new(topology: &'a Topology, as_ranks: bool) -> Everybody<'a> {
+        let (smallest, largest) = topology.region_sizes(1);
+        let by_place = !as_ranks && topology.depth() > 0 && smallest == largest;
+        Everybody { topology, nodes: topology.regions(1), size: by_place.then_some(largest) }
+    }
+}
+
+impl Cast for Everybody<'_> {
+    fn len(&self) -> usize {
+        self.topology.ranks()
+    }
+
+    fn rank(&self, participant: usize) -> usize {
+        match self.size {
+            Some(size) => self.topology.rank_at(participant % self.nodes * size + participant / self.nodes),
+            None => participant,
+        }
+    }
+
+    fn way(&self, _: usize, to: usize) -> (u32, u32) {
+        (self.participant(to), 0)
+    }
+
+    fn participant(&self, rank: usize) -> u32 {
+        let Some(size) = self.size else { return rank as u32 };
+        let seat = self.topology.seat_of(rank);
+        (seat % size * self.nodes + seat / size) as u32
+    }
+
+    fn node(&self, participant: usize) -> u32 {
+        if self.topology.depth() == 0 {
+            return participant as u32;
+        }
+        self.topology.region_of(1, self.rank(participant)) as u32
+    }
+}
+
+impl Flat {
+    /// Makes and flattens the schedules of all participants.
+    pub(crate) fn new(
+        make: &(dyn Fn(usize) -> Schedule + Sync),
+        sizes: &Sizes,
+        topology: &Topology,
+        cast: &impl Cast,
+    ) -> Result<Flat> {
+        let part = |first: usize| {
+            let mut part = Part::default();
+            for participant in first..(first + CHUNK).min(cast.len()) {
+                part.add(&make(cast.rank(participant)), sizes, topology, cast);
+            }
+            part
+        };
+        // Asking other threads for help takes longer than one chunk.
+        let parts = if cast.len() <= CHUNK {
+            vec![part(0)]
+        } else {
+            let starts: Vec<usize> = (0..cast.len()).step_by(CHUNK).collect();
+            starts.par_iter().map(|&first| part(first)).collect()
+        };
+        Flat::of(parts, sizes, topology, cast)
+    }
+
+    /// All participants, flattened part by part.
+    pub(crate) fn of(parts: Vec<Part>, sizes: &Sizes, topology: &Topology, cast: &impl Cast) -> Result<Flat> {
+        let mut flat = Flat {
+            unit: sizes.unit,
+            first_step: vec![END; cast.len()],
+            steps: Vec::new(),
+            who: Vec::new(),
+            waves: None,
+            messages: Vec::new(),
+            message_of: Vec::new(),
+            node_of: (0..cast.len()).map(|participant| cast.node(participant)).collect(),
+            crowds: Vec::new(),
+            region_sizes: (0..=topology.depth()).map(|level| topology.region_sizes(level).1).collect(),
+            regions: Vec::new(),
+            tally: Tally::default(),
+            heaviest: Vec::new(),
+            widest: 0,
+        };
+        for part in &parts {
+            flat.tally.shares |= part.tally.shares;
+            flat.tally.far_messages = flat.tally.far_messages.max(part.tally.far_messages);
+        }
+        if flat.tally.shares && topology.depth() == 0 {
+            return Err(Error::NoNodes);
+        }
+        flat.join(parts)?;
+        flat.measure(topology, cast);
+        Ok(flat)
+    }
+
+    /// How many take part.
+    pub(crate) fn len(&self) -> usize {
+        self.first_step.len()
+    }
+
+    /// Crowds, heaviest messages, meeting regions.
+    fn measure(&mut self, topology: &Topology, cast: &impl Cast) {
+        let nodes = self.node_of.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut sends_far = vec![false; self.len()];
+        self.heaviest = vec![0; topology.depth() + 1];
+        for message in &self.messages {
+            sends_far[message.from as usize] |= message.level() == 0;
+            let heaviest = &mut self.heaviest[message.level()];
+            *heaviest = (*heaviest).max(message.weight());
+        }
+        let mut senders = vec![0; nodes];
+        for (participant, _) in sends_far.iter().enumerate().filter(|(_, far)| **far) {
+            senders[self.node_of[participant] as usize] += 1;
+        }
+        self.crowds = senders.clone();
+        self.crowds.sort_unstable();
+        self.crowds.dedup();
+        self.crowds.truncate(MOST_CROWDS);
+        if self.crowds.len() > 1 {
+            let crowd = |size: &usize| self.crowds.binary_search(size).unwrap_or(self.crowds.len() - 1);
+            let crowds: Vec<usize> = senders.iter().map(crowd).collect();
+            for message in &mut self.messages {
+                let crowd = crowds[self.node_of[message.from as usize] as usize];
+                message.load.0 |= (lane(0, crowd) as u64) << WEIGHT_BITS;
+            }
+        }
+        self.widest =
+            self.steps.windows(2).map(|pair| pair[1].first_message - pair[0].first_message).max().unwrap_or(0) as usize;
+        let meets = self.steps.iter().filter(|step| step.meeting != NO_MEETING).map(|step| step.meeting).max();
+        let levels = meets.map_or(0, |level| level as usize + 1);
+        let region = |level: usize, participant| topology.region_of(level, cast.rank(participant)) as u32;
+        self.regions = (0..levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
+    }
+}

@@ -1,0 +1,189 @@
+//! The schedules of some ranks, flattened one after the other.
+
+use allhands_schedule::{Local, Round, Schedule, Space, Span, Topology};
+
+use super::{Cast, Load, Message, NO_MEETING, Step, WEIGHT_BITS, lane};
+use crate::sizes::Sizes;
+
+/// A far message of more runs is packed before it leaves, and unpacked when it has arrived. A window that wraps has two.
+const MOST_RUNS: usize = 2;
+
+/// What was counted on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Far messages that the busiest rank sends.
+    pub(crate) far_messages: usize,
+    /// Whether memory is shared, or ranks meet.
+    pub(crate) shares: bool,
+}
+
+/// Some ranks, flattened, whose messages have not found their slots.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    /// Steps of each rank.
+    pub(super) lengths: Vec<u32>,
+    pub(super) waves: Vec<Wave>,
+    pub(super) tally: Tally,
+    /// How much there was to read: rounds, and runs of memory in their messages.
+    pub(crate) runs: usize,
+}
+
+/// Whether the ranks do the same; how their memory is cut into runs is left out.
+impl PartialEq for Part {
+    fn eq(&self, other: &Part) -> bool {
+        (&self.lengths, &self.waves, &self.tally) == (&other.lengths, &other.waves, &other.tally)
+    }
+}
+
+/// The n-th steps of some ranks.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Wave {
+    pub(super) steps: Vec<Step>,
+    pub(super) messages: Vec<Message>,
+    pub(super) awaited: Vec<Awaited>,
+}
+
+/// A receive: from whom, over which displacement, how much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Awaited {
+    pub(super) from: u32,
+    pub(super) via: u32,
+    pub(super) weight: u64,
+}
+
+impl Part {
+    /// Appends a rank.
+    pub(crate) fn add(&mut self, schedule: &Schedule, sizes: &Sizes, topology: &Topology, cast: &impl Cast) {
+        let mut adding = Adding { part: self, rank: schedule.rank, sizes, topology, cast, steps: 0, far_messages: 0 };
+        schedule.rounds.iter().filter(|round| !round.is_empty()).for_each(|round| adding.round(round));
+        let Adding { steps, far_messages, .. } = adding;
+        self.tally.far_messages = self.tally.far_messages.max(far_messages);
+        self.lengths.push(steps as u32);
+    }
+
+    /// Forgets all ranks, and keeps the memory for as many others.
+    pub(crate) fn clear(&mut self) {
+        self.lengths.clear();
+        self.runs = 0;
+        self.tally = Tally::default();
+        for wave in &mut self.waves {
+            wave.steps.clear();
+            wave.messages.clear();
+            wave.awaited.clear();
+        }
+    }
+}
+
+/// A rank on its way into a part.
+struct Adding<'a, C> {
+    part: &'a mut Part,
+    rank: usize,
+    sizes: &'a Sizes<'a>,
+    topology: &'a Topology,
+    cast: &'a C,
+    steps: usize,
+    far_messages: usize,
+}
+
+impl<C: Cast> Adding<'_, C> {
+    fn round(&mut self, round: &Round) {
+        let sent = round.sends.iter().map(|send| send.spans.len()).sum::<usize>();
+        self.part.runs += 1 + sent + round.recvs.iter().map(|recv| recv.spans.len()).sum::<usize>();
+        self.pack(round);
+        self.step(NO_MEETING);
+        self.sends(round);
+        self.recvs(round);
+        self.locals(round);
+    }
+
+    /// Copies what has to be packed at the end of the step before.
+    fn pack(&mut self, round: &Round) {
+        let packed = round.sends.iter().filter(|send| send.spans.len() > MOST_RUNS && self.level(send.to) == 0);
+        let packed: u64 = packed.map(|send| self.weight(&send.spans)).sum();
+        if packed > 0 {
+            if self.steps == 0 {
+                self.step(NO_MEETING);
+            }
+            self.last().copied += packed;
+        }
+    }
+
+    fn sends(&mut self, round: &Round) {
+        let from = self.cast.participant(self.rank);
+        for send in &round.sends {
+            let (to, via) = self.cast.way(self.rank, send.to);
+            let level = self.level(send.to);
+            self.far_messages += usize::from(level == 0 && self.topology.depth() > 0);
+            let load = Load((lane(level, 0) as u64) << WEIGHT_BITS | self.weight(&send.spans));
+            self.part.tally.shares |= shares(&send.spans);
+            self.wave().messages.push(Message { slot: via, from, to, load });
+        }
+    }
+
+    fn recvs(&mut self, round: &Round) {
+        for recv in &round.recvs {
+            let (_, via) = self.cast.way(recv.from, self.rank);
+            let (from, weight) = (self.cast.participant(recv.from), self.weight(&recv.spans));
+            let unpacked = recv.spans.len() > MOST_RUNS && recv.combine.is_none() && self.level(recv.from) == 0;
+            self.part.tally.shares |= shares(&recv.spans);
+            self.wave().awaited.push(Awaited { from, via, weight });
+            let step = self.last();
+            step.combined += if recv.combine.is_some() { weight } else { 0 };
+            step.copied += if unpacked { weight } else { 0 };
+        }
+    }
+
+    fn locals(&mut self, round: &Round) {
+        for local in &round.locals {
+            match local {
+                Local::Copy { from, to } => {
+                    let weight = self.weight(std::slice::from_ref(from));
+                    self.last().copied += weight;
+                    self.part.tally.shares |= shares(&[*from, *to]);
+                }
+                Local::Combine { from, into, .. } => {
+                    let weight = self.weight(std::slice::from_ref(from));
+                    self.last().combined += weight;
+                    self.part.tally.shares |= shares(&[*from, *into]);
+                }
+                Local::Meet { level } => {
+                    self.part.tally.shares = true;
+                    self.step(*level as u32);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, meeting: u32) {
+        if self.part.waves.len() == self.steps {
+            self.part.waves.push(Wave::default());
+        }
+        self.steps += 1;
+        let wave = self.wave();
+        let (first_message, first_slot) = (wave.messages.len() as u32, wave.awaited.len() as u32);
+        wave.steps.push(Step { first_message, first_slot, ..Step::empty(meeting) });
+    }
+
+    /// The wave of the rank's last step.
+    fn wave(&mut self) -> &mut Wave {
+        &mut self.part.waves[self.steps - 1]
+    }
+
+    fn last(&mut self) -> &mut Step {
+        let wave = self.wave();
+        let last = wave.steps.len() - 1;
+        &mut wave.steps[last]
+    }
+
+    fn level(&self, peer: usize) -> usize {
+        self.topology.shared_level(self.rank, peer)
+    }
+
+    fn weight(&self, spans: &[Span]) -> u64 {
+        self.sizes.weight(self.rank, spans)
+    }
+}
+
+fn shares(spans: &[Span]) -> bool {
+    spans.iter().any(|span| span.space == Space::Shared)
+}
