@@ -81,18 +81,18 @@ pub fn rank_choices(
 /// ```
 pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, shares: bool) -> Result<Vec<Ranked>> {
     machine.check()?;
-    ALONE.install(|| {
+    let search = || {
         let mut search = Search::new(problem, amount, machine, shares);
         search.simulate_promising();
         search.improve();
-        Ok(search.ranked())
-    })
+        search.ranked()
+    };
+    Ok(ALONE.as_ref().map_or_else(search, |pool| pool.install(search)))
 }
 
 /// A search is too small for many threads, and every process of a job that searches would start one for each core.
-static ALONE: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "allhands search".into());
-    pool.build().expect("a thread can be started")
+static ALONE: LazyLock<Option<rayon::ThreadPool>> = LazyLock::new(|| {
+    rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "allhands search".into()).build().ok()
 });
 
 /// Operations that a search makes and simulates, all in all: a second or less.
@@ -142,7 +142,9 @@ impl<'a> Search<'a> {
             able.extend(sent.into_iter().take(OF_EACH).chain(shared.into_iter().take(OF_EACH)));
         }
         sort_by(&mut able, |able| able.0);
-        able.into_iter().for_each(|(_, prepared)| drop(search.add(prepared)));
+        for (_, prepared) in able {
+            search.add(prepared);
+        }
         sort_by(&mut search.candidates, |candidate| candidate.glance);
         search
     }
