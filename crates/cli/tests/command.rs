@@ -383,7 +383,7 @@ fn simulate_writes_schedules_for_other_simulators() {
 fn simulate_refuses_machines_that_are_unknown_or_damaged() {
     refused(
         &run("simulate allreduce --machine laptop"),
-        &["\"laptop\"", "shipped are aries, blue-waters, cervino, lassen, yahoo"],
+        &["\"laptop\"", "shipped are aries, blue-waters, cervino, generic, lassen, threads, yahoo"],
     );
     refused(&run("simulate allreduce --machine missing.toml"), &["cannot read the machine file missing.toml"]);
     let damaged = file("damaged.toml", "schema = 1\nname = \"m\"\nlatency_ms = 3\n");
@@ -411,8 +411,8 @@ fn explain_without_an_algorithm_says_what_would_be_chosen_and_why() {
     let said = run("explain allreduce --topology 64x16 --bytes 8 --machine blue-waters");
     assert_eq!(said.code, Some(0), "{}", said.err);
     let lines: Vec<&str> = said.out.lines().collect();
-    assert_eq!(lines[0], "allreduce: 1024 ranks on 64 nodes of 16, 8 B: nap");
-    assert_eq!(lines[1], "because of the model of blue-waters: 11.60 us; runner-up recursive-doubling, 0 % more");
+    assert_eq!(lines[0], "allreduce: 1024 ranks on 64 nodes of 16, 8 B: nap:fan=full:local=shared");
+    assert_eq!(lines[1], "because of the model of blue-waters: 9.88 us; runner-up nap, 50 % more");
     assert!(lines[3].ends_with("lower bound on blue-waters"), "{}", said.out);
     let rows: Vec<f64> = lines[5..].iter().map(|row| row.split_whitespace().nth(2).unwrap().parse().unwrap()).collect();
     assert!(rows.len() > 2 && rows[0] == 1.0 && rows.is_sorted(), "{}", said.out);
