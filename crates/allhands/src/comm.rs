@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
-use crate::choose::{Decision, Evidence};
+use crate::choose::{Abilities, Decision, Evidence, THREADS};
 use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
@@ -35,7 +35,9 @@ pub struct Comm {
     far: Option<RefCell<Rc<Communicator>>>,
     /// How often plans have used up its tags.
     epoch: Cell<u64>,
-    evidence: RefCell<Rc<Evidence>>,
+    /// Whether the ranks of every node share memory.
+    shares: bool,
+    evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
 }
@@ -101,7 +103,7 @@ impl Comm {
         world: World,
         topology: Topology,
         far: Option<Rc<Communicator>>,
-        evidence: Rc<Evidence>,
+        evidence: Arc<Evidence>,
     ) -> Comm {
         let (me, members) = (world.me(), (0..topology.ranks()).collect());
         Comm::new(RankState::new(world), 1, members, me, topology, far, evidence)
@@ -114,8 +116,9 @@ impl Comm {
         me: usize,
         topology: Topology,
         far: Option<Rc<Communicator>>,
-        evidence: Rc<Evidence>,
+        evidence: Arc<Evidence>,
     ) -> Comm {
+        let shares = rank.world.share_memory(&members, &topology);
         Comm {
             rank,
             id,
@@ -124,6 +127,7 @@ impl Comm {
             topology,
             far: far.map(RefCell::new),
             epoch: Cell::new(0),
+            shares,
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
             cache: RefCell::default(),
@@ -153,15 +157,17 @@ impl Comm {
     /// What carries their messages: `threads`, or what the MPI library calls itself.
     pub fn transport(&self) -> String {
         match &self.far {
-            None => "threads".into(),
+            None => THREADS.into(),
             Some(far) => crate::job::version(far.borrow().mpi()),
         }
     }
 
     /// From now on what a tuning file has measured decides where a call names no algorithm, for this communicator and what is made
-    /// from it. Every rank must follow the same file. At the start that is the one that `ALLHANDS_TUNING` names.
+    /// from it; where it is silent, the model. Every rank must follow the same file. At the start that is the one that
+    /// `ALLHANDS_TUNING` names.
     pub fn follow(&self, tuning: Tuning) {
-        *self.evidence.borrow_mut() = Rc::new(Evidence::tuned(tuning));
+        let followed = self.evidence.borrow().with_tuning(tuning);
+        *self.evidence.borrow_mut() = Arc::new(followed);
         self.cache.borrow_mut().clear();
     }
 
@@ -261,10 +267,11 @@ impl Comm {
             problem = problem.with_counts(counts.clone())?;
         }
         let decision = match &ask.options.algorithm {
-            Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into() },
+            Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
             None => {
                 let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
-                self.evidence.borrow().choose(&problem, ask.bytes(), library)?
+                let able = Abilities { library, shares: self.shares };
+                self.evidence.borrow().choose(self.id, &problem, ask.bytes(), able)?
             }
         };
         let core = match decision.algorithm.as_str() {

@@ -5,14 +5,13 @@
 
 mod seating;
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use allhands_mpi::{Handle, Mpi, ThreadLevel};
 use allhands_schedule::Topology;
 
-use crate::choose::{self, Evidence};
+use crate::choose::{Evidence, Texts};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job};
@@ -27,7 +26,8 @@ use crate::world::World;
 /// with the last successful return; after an error it is not, so that the process can report it and the launcher ends
 /// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that. `ALLHANDS_PROGRESS=thread` starts
 /// a thread that moves non-blocking collectives on while the rank computes; it needs `MPI_THREAD_MULTIPLE`.
-/// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory.
+/// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory. `ALLHANDS_TUNING` names a tuning file and
+/// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all.
 ///
 /// ```no_run
 /// use allhands::Op;
@@ -115,10 +115,10 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
             (Node::new(Arc::new(alone), 1, 0, BODY, Reach::Nowhere), vec![me])
         }
     };
-    let cores = node.cores();
-    let world = World::of_job(Job::new(communicator.clone()), me, ranks, node, neighbours, cores);
+    let homes = gather(mpi, comm, [neighbours[0] as u64])?.into_iter().map(|[home]| home as usize).collect();
+    let world = World::of_job(Job::new(communicator.clone()), me, homes, node, neighbours);
     let evidence = evidence(mpi, comm, me)?;
-    let comm = Comm::of_world(world, topology, Some(communicator), evidence);
+    let comm = Comm::of_world(world, topology, Some(communicator), Arc::new(evidence));
     if helped {
         comm.hire();
     }
@@ -191,21 +191,26 @@ fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
     Ok(Some(node))
 }
 
-/// What rank 0 finds in the tuning file that the user names, for all ranks.
-fn evidence(mpi: &Mpi, comm: Handle, me: usize) -> Result<Rc<Evidence>> {
-    let mut text = if me == 0 { choose::named_file() } else { None };
+/// What rank 0 finds in the files that the user names, for all ranks.
+fn evidence(mpi: &Mpi, comm: Handle, me: usize) -> Result<Evidence> {
+    let Texts { tuning, machine } = if me == 0 { Texts::named() } else { Texts::default() };
+    let texts = Texts { tuning: of_first(mpi, comm, tuning)?, machine: of_first(mpi, comm, machine)? };
+    Ok(Evidence::of_texts(&texts, Some(&version(mpi)), me == 0))
+}
+
+/// Rank 0's text, on all ranks.
+fn of_first(mpi: &Mpi, comm: Handle, text: Option<String>) -> Result<Option<String>> {
     // One more than its length, or 0 for none.
     let mut length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
     // SAFETY: one word on every rank.
     unsafe { mpi.bcast((&raw mut length).cast(), 1, mpi.constants().types.uint64_t, 0, comm)? };
-    if length > 1 {
-        let mut bytes = text.take().map_or_else(|| vec![0; length as usize - 1], String::into_bytes);
+    let Some(length) = length.checked_sub(1) else { return Ok(None) };
+    let mut bytes = text.map_or_else(|| vec![0; length as usize], String::into_bytes);
+    if length > 0 {
         // SAFETY: as many bytes on every rank.
         unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
-        text = Some(String::from_utf8_lossy(&bytes).into_owned());
     }
-    let text = if length == 1 { Some(String::new()) } else { text };
-    Ok(Evidence::of_text(text.as_deref(), &version(mpi), me == 0))
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// What an MPI calls itself, in a few words: `Open MPI v5.0.11`, `MPICH Version: 5.0.2`.

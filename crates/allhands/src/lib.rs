@@ -45,6 +45,7 @@ mod tuning;
 mod world;
 
 pub use allhands_schedule::Topology;
+pub use choose::{Decision, Evidence};
 pub use comm::Comm;
 pub use error::{Error, Result};
 pub use job::mpi;

@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use allhands_schedule::Topology;
+
 use crate::error::{Error, Result};
 use crate::far::Job;
 use crate::node::bell::Patience;
@@ -22,6 +24,8 @@ pub(crate) struct World {
     /// Whether the node's ranks outnumber its cores.
     crowded: bool,
     timeout: Duration,
+    /// Of every rank, the first of those whose memory it shares; none where all share the same.
+    homes: Option<Vec<usize>>,
     /// What reaches the others.
     pub(crate) job: Option<Job>,
 }
@@ -57,12 +61,14 @@ impl World {
             patience: Patience::new(ranks > cores, NAP_OF_THREADS),
             crowded: ranks > cores,
             timeout,
+            homes: None,
             job: None,
         }
     }
 
     /// A rank of an MPI job, whose neighbours are given by place.
-    pub(crate) fn of_job(job: Job, me: usize, ranks: usize, node: Node, neighbours: Vec<usize>, cores: usize) -> World {
+    pub(crate) fn of_job(job: Job, me: usize, homes: Vec<usize>, node: Node, neighbours: Vec<usize>) -> World {
+        let (ranks, cores) = (homes.len(), node.cores());
         let mut places = vec![None; ranks];
         for (place, &rank) in neighbours.iter().enumerate() {
             places[rank] = Some(place);
@@ -75,6 +81,7 @@ impl World {
             places: places.into(),
             neighbours: neighbours.into(),
             timeout: Duration::MAX,
+            homes: Some(homes),
             job: Some(job),
         }
     }
@@ -96,6 +103,17 @@ impl World {
     /// those who would send.
     pub(crate) fn looks(&self) -> u32 {
         if self.crowded { 3 } else { 20 }
+    }
+
+    /// Whether all ranks of every node of a topology share memory. Every rank finds the same.
+    pub(crate) fn share_memory(&self, members: &[usize], topology: &Topology) -> bool {
+        let Some(homes) = &self.homes else { return true };
+        let together = |node: usize| {
+            let mut ranks = topology.members(1, node).map(|rank| homes[members[rank]]);
+            let first = ranks.next();
+            ranks.all(|home| Some(home) == first)
+        };
+        (0..topology.regions(1)).all(together)
     }
 
     /// The collective cannot be completed: everybody of the node who waits gets to know.

@@ -242,8 +242,28 @@ fn a_plan_says_what_it_runs_and_why() {
     });
     let (forced, chosen, program) = &said.unwrap()[0];
     assert!(forced.contains("nap, because of the caller's wish") && forced.contains("far"), "{forced}");
-    assert!(chosen.contains("rule of thumb"), "{chosen}");
+    assert!(chosen.contains(", because of the model of threads: ") && chosen.contains("; runner-up "), "{chosen}");
     assert!(program.contains("take-with"), "{program}");
+}
+
+#[test]
+fn all_ranks_choose_alike_on_uneven_and_dealt_out_nodes() {
+    let uneven = Topology::uneven(&[3, 1, 2]).unwrap();
+    for topology in [uneven, Topology::regular(2, 3).unwrap().cyclic(), flat(5)] {
+        let chosen = allhands::threads(topology, |comm| {
+            let mut names = Vec::new();
+            for count in [1, 700, 40_000] {
+                names.push(comm.allreduce_plan::<f64>(count, Op::sum())?.explain());
+                names.push(comm.allgather_plan::<u8>(count)?.explain());
+                names.push(comm.bcast_plan::<u8>(count, 1)?.explain());
+            }
+            let firsts = names.iter().map(|text| text.lines().next().unwrap_or_default().to_string());
+            Ok(firsts.collect::<Vec<_>>())
+        });
+        let chosen = chosen.unwrap();
+        assert!(chosen.iter().all(|names| *names == chosen[0]), "{chosen:?}");
+        assert!(chosen[0].iter().all(|text| text.contains("because of the model of threads")), "{chosen:?}");
+    }
 }
 
 #[test]

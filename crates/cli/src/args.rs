@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use allhands_model::Machine;
 use allhands_schedule::{Collective, Problem, Topology};
 use clap::Args;
 
@@ -80,6 +81,16 @@ fn placement(file: &str) -> Result<Vec<usize>> {
 pub(crate) fn read(path: &Path, what: &str) -> Result<String> {
     fs::read_to_string(path)
         .map_err(|error| Failure::Usage(format!("cannot read the {what} {}: {error}", path.display())))
+}
+
+/// A machine that comes along, or the one of a file.
+pub(crate) fn machine(name: &str) -> Result<Machine> {
+    let wrong = |error: allhands_model::Error| Failure::Usage(format!("--machine {name}: {error}"));
+    let path = Path::new(name);
+    if path.extension().is_some() || path.components().count() > 1 {
+        return Machine::parse(&read(path, "machine file")?).map_err(wrong);
+    }
+    Machine::shipped(name).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The collective and what belongs to it.

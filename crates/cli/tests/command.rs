@@ -383,7 +383,7 @@ fn simulate_writes_schedules_for_other_simulators() {
 fn simulate_refuses_machines_that_are_unknown_or_damaged() {
     refused(
         &run("simulate allreduce --machine laptop"),
-        &["\"laptop\"", "shipped are aries, blue-waters, cervino, lassen, yahoo"],
+        &["\"laptop\"", "shipped are aries, blue-waters, cervino, generic, lassen, threads, yahoo"],
     );
     refused(&run("simulate allreduce --machine missing.toml"), &["cannot read the machine file missing.toml"]);
     let damaged = file("damaged.toml", "schema = 1\nname = \"m\"\nlatency_ms = 3\n");
@@ -393,4 +393,55 @@ fn simulate_refuses_machines_that_are_unknown_or_damaged() {
     );
     refused(&run("simulate allreduce --bytes 4..2"), &["--bytes 4..2"]);
     refused(&run("simulate allreduce --bytes 4X"), &["4X"]);
+}
+
+/// The command with a variable set.
+fn run_with(variable: &str, value: &str, line: &str) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_allhands"));
+    let output = command.args(line.split_whitespace()).env(variable, value).output().expect("the command runs");
+    Outcome {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+#[test]
+fn explain_without_an_algorithm_says_what_would_be_chosen_and_why() {
+    let said = run("explain allreduce --topology 64x16 --bytes 8 --machine blue-waters");
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines[0], "allreduce: 1024 ranks on 64 nodes of 16, 8 B: nap:fan=full:local=shared");
+    assert_eq!(lines[1], "because of the model of blue-waters: 9.88 us; runner-up nap, 50 % more");
+    assert!(lines[3].ends_with("lower bound on blue-waters"), "{}", said.out);
+    let rows: Vec<f64> = lines[5..].iter().map(|row| row.split_whitespace().nth(2).unwrap().parse().unwrap()).collect();
+    assert!(rows.len() > 2 && rows[0] == 1.0 && rows.is_sorted(), "{}", said.out);
+    assert_eq!(run("explain barrier --topology 8").code, Some(0));
+}
+
+#[test]
+fn explain_chooses_as_programs_do() {
+    let line = "explain allgather --topology 4x4 --bytes 1K";
+    let alone = run(line);
+    assert!(alone.out.contains("the model of generic") && alone.err.is_empty(), "{}{}", alone.out, alone.err);
+    assert!(run_with("ALLHANDS_MACHINE", "lassen", line).out.contains("the model of lassen"));
+    let damaged = file("damaged-machine.toml", "schema = 7");
+    for bad in ["laptop", "no/such/file.toml", damaged.to_str().expect("text")] {
+        let said = run_with("ALLHANDS_MACHINE", bad, line);
+        assert_eq!((said.code, &said.out), (Some(0), &alone.out));
+        let warning = "allhands: what ALLHANDS_MACHINE names is not used: ";
+        assert!(said.err.starts_with(warning) && said.err.lines().count() == 1, "{}", said.err);
+    }
+    let tuning = "schema = 1\ntransport = 'threads'\ncells = 1\n[[cell]]\ncollective = 'allgather'\nnodes = 4\n\
+        ranks_per_node = 4\nbytes = 1024\ntimes = [{ algorithm = 'sparbit', median_us = 2.5, p10_us = 2, p90_us = 3, samples = 9 }]\n";
+    let tuned = file("choice-tuning.toml", tuning);
+    let said = run_with("ALLHANDS_TUNING", tuned.to_str().expect("text"), line);
+    assert!(said.out.contains(": sparbit\nbecause of the tuning file (1 cell): 2.50 us\n"), "{}{}", said.out, said.err);
+}
+
+#[test]
+fn a_choice_without_a_size_or_with_a_bad_machine_is_refused() {
+    refused(&run("explain allgather --topology 4x4"), &["needs a size", "--bytes 1K", "--algorithm"]);
+    refused(&run("explain allgather --topology 4x4 --bytes 8 --machine laptop"), &["no machine \"laptop\"", "generic"]);
+    refused(&run("explain allgather --topology 4x4 --bytes 8 --format svg"), &["--algorithm"]);
 }

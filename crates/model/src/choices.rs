@@ -1,17 +1,23 @@
-//! Candidates in the order of their estimated times: what a choice starts from.
+//! Candidates in the order of their estimated times, and the search for the best of all: what a choice starts from.
 
-use allhands_schedule::{Choice, Problem};
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
+use allhands_schedule::{Choice, Prepared, Problem, algorithms};
+
+use crate::glance::Glance;
 use crate::simulate::Simulator;
-use crate::{Amount, Estimate, Machine, Result};
+use crate::{Amount, Machine, Mode, Result};
 
 /// A candidate that can serve, with its estimate.
 #[derive(Clone, Debug)]
 pub struct Ranked {
     /// The candidate.
     pub choice: Choice,
-    /// Its estimate.
-    pub estimate: Estimate,
+    /// How long it takes.
+    pub seconds: f64,
+    /// Whether it was simulated; otherwise the time comes from a glance at a few ranks' rounds.
+    pub simulated: bool,
 }
 
 /// More messages than this are not simulated for an estimate: a candidate that sends so many takes seconds to judge, and others
@@ -43,13 +49,288 @@ pub fn rank_choices(
     let mut ranked = Vec::with_capacity(candidates.len());
     for choice in candidates {
         let Ok(prepared) = choice.prepare(problem) else { continue };
-        if prepared.cost().messages.saturating_mul(problem.ranks()) > MOST_MESSAGES {
+        if messages(&prepared) > MOST_MESSAGES {
             continue;
         }
         if let Ok(estimate) = Simulator::new(&prepared).roughly().run(machine, amount) {
-            ranked.push(Ranked { choice: choice.clone(), estimate });
+            ranked.push(Ranked { choice: choice.clone(), seconds: estimate.seconds, simulated: true });
         }
     }
-    ranked.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
+    sort_by(&mut ranked, |ranked| ranked.seconds);
     Ok(ranked)
+}
+
+/// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve.
+///
+/// What the reduction asks for and, if the ranks of a node cannot share memory (`shares`), what needs that, is left out first. Of
+/// every algorithm the settings with the best closed forms are glanced at; the best at a glance are simulated, one after the
+/// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
+/// step, radices, factors, leaders.
+///
+/// The search ends by counting what it makes and simulates, never by a clock: whoever asks for the same gets the same. Where even
+/// one candidate is too large, the glances decide.
+///
+/// ```
+/// use allhands_model::{Amount, Machine, best_choices};
+/// use allhands_schedule::{Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Allreduce, Topology::regular(64, 16)?);
+/// let best = best_choices(&problem, Amount::bytes(8), &Machine::shipped("blue-waters")?, false)?;
+/// assert_eq!(best[0].choice.algorithm.name, "nap");
+/// assert!(best[0].seconds <= best[1].seconds);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, shares: bool) -> Result<Vec<Ranked>> {
+    machine.check()?;
+    let search = || {
+        let mut search = Search::new(problem, amount, machine, shares);
+        search.simulate_promising();
+        search.improve();
+        search.ranked()
+    };
+    Ok(ALONE.as_ref().map_or_else(search, |pool| pool.install(search)))
+}
+
+/// A search is too small for many threads, and every process of a job that searches would start one for each core.
+static ALONE: LazyLock<Option<rayon::ThreadPool>> = LazyLock::new(|| {
+    rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "allhands search".into()).build().ok()
+});
+
+/// Operations that a search makes and simulates, all in all: a second or less.
+const WORK: usize = 1 << 20;
+/// Settings of an algorithm that are glanced at, with messages and with shared memory each.
+const OF_EACH: usize = 8;
+/// What takes so much longer than the best, at a glance, is not simulated.
+const HOPELESS: f64 = 2.5;
+/// How many algorithms have their settings improved.
+const IMPROVED: usize = 3;
+/// How many settings are tried for that, for each.
+const TRIED: usize = 32;
+
+struct Search<'a> {
+    problem: &'a Problem,
+    amount: Amount,
+    machine: &'a Machine,
+    shares: bool,
+    glance: Glance<'a>,
+    candidates: Vec<Candidate>,
+    seen: HashSet<String>,
+    /// Work that may still be done.
+    left: usize,
+}
+
+struct Candidate {
+    prepared: Prepared,
+    glance: f64,
+    /// Of all ranks, if it is known.
+    work: Option<usize>,
+    simulated: Option<f64>,
+}
+
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine, shares: bool) -> Search<'a> {
+        let glance = Glance::new(problem, amount, machine);
+        let (candidates, seen) = (Vec::new(), HashSet::new());
+        let mut search = Search { problem, amount, machine, shares, glance, candidates, seen, left: WORK };
+        let mut able: Vec<(f64, Prepared)> = Vec::new();
+        for algorithm in algorithms(problem.collective) {
+            let settings = Choice::variants(algorithm, problem);
+            let settings = settings.iter().filter_map(|choice| search.prepare(choice));
+            let mut settings: Vec<(f64, Prepared)> =
+                settings.map(|prepared| (search.glance.formula(&prepared), prepared)).collect();
+            sort_by(&mut settings, |setting| setting.0);
+            let (shared, sent): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(_, prepared)| prepared.shares());
+            able.extend(sent.into_iter().take(OF_EACH).chain(shared.into_iter().take(OF_EACH)));
+        }
+        sort_by(&mut able, |able| able.0);
+        for (_, prepared) in able {
+            search.add(prepared);
+        }
+        sort_by(&mut search.candidates, |candidate| candidate.glance);
+        search
+    }
+
+    /// What the reduction asks for is looked at before the schedule, because a refusal looks for others that would do.
+    fn prepare(&self, choice: &Choice) -> Option<Prepared> {
+        let reduction = self.problem.reduction;
+        let refused = self.problem.collective.reduces()
+            && ((!reduction.commutative && !choice.ordered(self.problem))
+                || (reduction.identical && !choice.identical(self.problem)));
+        let prepared = if refused { None } else { choice.prepare(self.problem).ok() };
+        prepared.filter(|prepared| self.shares || !prepared.shares())
+    }
+
+    /// Takes up a candidate, unless it is known; its place.
+    fn add(&mut self, prepared: Prepared) -> Option<usize> {
+        if !self.seen.insert(prepared.choice().to_string()) {
+            return None;
+        }
+        let walk = if self.left > 0 { self.glance.walk(&prepared) } else { None };
+        let work = walk.as_ref().map(|walk| walk.work);
+        self.left = self.left.saturating_sub(work.unwrap_or(0));
+        let glance = walk.map_or_else(|| self.glance.formula(&prepared), |walk| walk.seconds);
+        let work = work.map(|work| work.saturating_mul(self.problem.ranks()));
+        self.candidates.push(Candidate { prepared, glance, work, simulated: None });
+        Some(self.candidates.len() - 1)
+    }
+
+    fn simulate_promising(&mut self) {
+        let mut best = f64::INFINITY;
+        for index in 0..self.candidates.len() {
+            if self.candidates[index].glance > HOPELESS * best {
+                break;
+            }
+            best = best.min(self.simulate(index).unwrap_or(f64::INFINITY));
+        }
+    }
+
+    /// Simulates a candidate if there is enough left for it, even should no node stand for all.
+    fn simulate(&mut self, index: usize) -> Option<f64> {
+        let candidate = &mut self.candidates[index];
+        let work = candidate.work.filter(|work| *work <= self.left)?;
+        let estimate = Simulator::new(&candidate.prepared).roughly().run(self.machine, self.amount).ok()?;
+        self.left -= match estimate.mode {
+            Mode::Exact => work,
+            Mode::Symmetric => work / self.problem.topology.regions(1).max(1),
+        };
+        candidate.simulated = Some(estimate.seconds);
+        candidate.simulated
+    }
+
+    /// Changes the settings of the best algorithms, number by number, as long as that helps.
+    fn improve(&mut self) {
+        let mut ranked = self.ranked();
+        let mut known = HashSet::new();
+        ranked.retain(|ranked| ranked.simulated && known.insert(ranked.choice.algorithm.name));
+        ranked.truncate(IMPROVED);
+        for Ranked { choice, seconds, .. } in ranked {
+            self.descend(choice, seconds);
+        }
+    }
+
+    fn descend(&mut self, mut choice: Choice, mut seconds: f64) {
+        let mut tried = 0;
+        let mut open = neighbours(&choice).into_iter();
+        while let Some(neighbour) = open.next().filter(|_| tried < TRIED) {
+            let Some(index) = self.prepare(&neighbour).and_then(|prepared| self.add(prepared)) else { continue };
+            tried += 1;
+            if let Some(time) = self.simulate(index).filter(|time| *time < seconds) {
+                (choice, seconds) = (neighbour, time);
+                open = neighbours(&choice).into_iter();
+            }
+        }
+    }
+
+    /// Best first. A glance sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked.
+    fn ranked(&self) -> Vec<Ranked> {
+        let wrong = |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.glance);
+        let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(1.0, f64::max);
+        let rank = |candidate: &Candidate| Ranked {
+            choice: candidate.prepared.choice().clone(),
+            seconds: candidate.simulated.unwrap_or(candidate.glance * slack),
+            simulated: candidate.simulated.is_some(),
+        };
+        let mut ranked: Vec<Ranked> = self.candidates.iter().map(rank).collect();
+        // Among equals the one of the shortest name: fewest settings.
+        ranked.sort_by_key(|ranked| ranked.choice.to_string().len());
+        sort_by(&mut ranked, |ranked| ranked.seconds);
+        ranked
+    }
+}
+
+/// Least first; equals stay as they are.
+fn sort_by<T>(items: &mut [T], key: impl Fn(&T) -> f64) {
+    items.sort_by(|one, other| key(one).total_cmp(&key(other)));
+}
+
+/// Messages of all ranks together.
+fn messages(prepared: &Prepared) -> usize {
+    prepared.cost().messages.saturating_mul(prepared.problem().ranks())
+}
+
+/// The same with one number of its settings changed, or lowered and one beside it raised for it. Not all can serve.
+fn neighbours(choice: &Choice) -> Vec<Choice> {
+    let text = choice.to_string();
+    let numbers = numbers(&text, text.find(':').unwrap_or(text.len()));
+    let mut changed: Vec<Vec<(&Number, usize)>> = Vec::new();
+    for one in &numbers {
+        let others = [one.value / 2, one.value.saturating_sub(1), one.value + 1, one.value * 2];
+        changed.extend(others.map(|value| vec![(one, value)]));
+    }
+    for pair in numbers.windows(2).filter(|pair| pair[0].list == pair[1].list) {
+        for (one, other) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+            for lower in [one.value / 2, one.value - 1].into_iter().filter(|lower| *lower > 0) {
+                let ports = ((one.value + 1) * (other.value + 1)).div_ceil(lower + 1) - 1;
+                let factor = (one.value * other.value).div_ceil(lower);
+                changed.extend([ports, factor].map(|higher| vec![(one, lower), (other, higher)]));
+            }
+        }
+    }
+    let write = |mut changes: Vec<(&Number, usize)>| {
+        // From the end, so that places before it stay.
+        changes.sort_by_key(|(number, _)| std::cmp::Reverse(number.at));
+        let mut text = text.clone();
+        for (number, value) in changes {
+            text.replace_range(number.at..number.at + number.digits, &value.to_string());
+        }
+        Choice::parse(choice.algorithm.collective, &text).ok()
+    };
+    changed.into_iter().filter_map(write).collect()
+}
+
+/// A number in a text: where, and in which list.
+struct Number {
+    value: usize,
+    at: usize,
+    digits: usize,
+    list: usize,
+}
+
+/// The positive numbers of a text from some place on; commas and signs keep a list together.
+fn numbers(text: &str, from: usize) -> Vec<Number> {
+    let (mut numbers, mut list, mut at) = (Vec::new(), 0, from);
+    while at < text.len() {
+        let rest = &text[at..];
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        match rest[..digits].parse() {
+            Ok(value) if value > 0 => numbers.push(Number { value, at, digits, list }),
+            _ if !rest.starts_with([',', '-']) => list += 1,
+            _ => {}
+        }
+        at += digits.max(1);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allhands_schedule::Collective;
+
+    #[test]
+    fn every_number_of_a_setting_has_neighbours() {
+        let around = |collective, text: &str| -> HashSet<String> {
+            neighbours(&Choice::parse(collective, text).unwrap()).iter().map(ToString::to_string).collect()
+        };
+        let ports = around(Collective::Allgather, "bruck:ports=3,3");
+        for near in ["bruck:ports=2,3", "bruck:ports=3,6", "bruck:ports=1,7", "bruck:ports=5,2"] {
+            assert!(ports.contains(near), "{near} of {ports:?}");
+        }
+        let phases = around(Collective::Allreduce, "cyclic-shift:phases=16(-3,-3)10(9)16(3,3)");
+        for near in ["16(-2,-3)10(9)16(3,3)", "16(-3,-3)10(4)16(3,3)", "16(-3,-3)10(9)16(5,2)"] {
+            assert!(phases.contains(&format!("cyclic-shift:phases={near}")), "{near} of {phases:?}");
+        }
+        assert!(around(Collective::Allgather, "bruck").is_empty());
+    }
+
+    #[test]
+    fn numbers_are_changed_for_as_long_as_that_helps() {
+        let problem = Problem::new(Collective::Allgather, allhands_schedule::Topology::flat(40).unwrap());
+        let machine = Machine::shipped("lassen").unwrap();
+        let best = best_choices(&problem, Amount::bytes(64), &machine, false).unwrap();
+        for neighbour in neighbours(&best[0].choice) {
+            let Ok(prepared) = neighbour.prepare(&problem) else { continue };
+            let time = Simulator::new(&prepared).roughly().run(&machine, Amount::bytes(64)).unwrap().seconds;
+            assert!(time >= best[0].seconds, "{neighbour} beats {}", best[0].choice);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What collective algorithms cost: machines, cost models, lower bounds in seconds, and a simulator that walks the schedules themselves.
 //!
 //! A [`Machine`] says what messages, copies and combines cost. [`simulate`](simulate()) runs an algorithm's schedules on it;
-//! [`Bound`] is what no algorithm can beat there; [`rank_choices`] puts candidates in order; [`formulas`] are the models as the papers
+//! [`Bound`] is what no algorithm can beat there; [`best_choices`] searches for the best algorithm and its
+//! parameters, [`rank_choices`] puts given ones in order; [`formulas`] are the models as the papers
 //! print them, beside their corrected forms; [`export`] writes schedules for other simulators.
 //!
 //! ```
@@ -58,13 +59,14 @@ mod error;
 pub mod export;
 mod flat;
 pub mod formulas;
+mod glance;
 mod machine;
 mod simulate;
 mod sizes;
 mod symmetry;
 
 pub use bound::Bound;
-pub use choices::{Ranked, rank_choices};
+pub use choices::{Ranked, best_choices, rank_choices};
 pub use error::{Error, Result};
 pub use machine::{Crowd, Level, Links, Machine, Protocol};
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};

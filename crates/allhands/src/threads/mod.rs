@@ -5,11 +5,12 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use allhands_schedule::Topology;
 
-use crate::choose::{self, Evidence};
+use crate::choose::{Evidence, THREADS, Texts};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::node;
@@ -46,11 +47,10 @@ impl Threads {
         let ranks = self.topology.ranks();
         let failed = |reason: std::io::Error| Error::Memory { reason: reason.to_string() };
         let (memory, slot) = node::of_threads(ranks).map_err(failed)?;
-        let tuning = choose::named_file();
+        let evidence = Arc::new(Evidence::of_texts(&Texts::named(), Some(THREADS), true));
         let one = |rank: usize| {
             let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
-            let evidence = Evidence::of_text(tuning.as_deref(), "threads", rank == 0);
-            let comm = Comm::of_world(world, self.topology.clone(), None, evidence);
+            let comm = Comm::of_world(world, self.topology.clone(), None, evidence.clone());
             match catch_unwind(AssertUnwindSafe(|| body(&comm))) {
                 Ok(result) => result,
                 Err(panic) => {

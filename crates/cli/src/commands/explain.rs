@@ -2,17 +2,20 @@
 
 use std::io::{self, Write};
 
+use allhands::Evidence;
+use allhands_model::{Amount, Bound};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
-    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Schedule, Traffic, ports,
+    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology,
+    Traffic, ports,
 };
 use clap::{Args, ValueEnum};
 
-use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes};
+use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes, machine};
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
-/// Show what an algorithm does, step by step, and what it costs
+/// Show what an algorithm does, step by step, and what it costs; or which one would be chosen
 ///
 /// Shows the messages of every step, far ones marked with => and coloured on a
 /// terminal, and how the buffers of all ranks fill; then what was counted, beside the closed form and the lower bound.
@@ -20,6 +23,8 @@ use crate::screen::{self, counted};
 /// Steps count messages one after the other on the critical path. A message is far when it crosses nodes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  allhands explain allreduce --topology 64x16 --bytes 8
+  allhands explain allreduce --topology 64x16 --bytes 8 --machine blue-waters
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands explain allgather --algorithm bruck:radix=4 --topology 16 --bytes 1K
   allhands explain allgather --algorithm bruck --topology 65536x16 --rank 77
@@ -38,8 +43,14 @@ pub(crate) struct Explain {
     collective: String,
 
     /// The algorithm, with parameters after colons: bruck, bruck:radix=4, bruck:ports=3,1 (see `allhands list`)
+    /// Without it: which one the library would choose there, the runner-up, by how much, and from what evidence
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE]")]
-    algorithm: String,
+    algorithm: Option<String>,
+
+    /// The machine whose model chooses: a shipped one, or the path of a machine file [default: as programs do, what ALLHANDS_TUNING
+    /// and ALLHANDS_MACHINE name, else generic]
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "algorithm")]
+    machine: Option<String>,
 
     #[command(flatten)]
     seating: Seating,
@@ -73,12 +84,13 @@ enum Format {
 impl Explain {
     pub(crate) fn run(&self) -> Result<()> {
         let collective: Collective = self.collective.parse()?;
-        let choice = Choice::parse(collective, &self.algorithm)?;
         let topology = self.seating.resolve()?;
         let topology = topology
             .ok_or_else(|| Failure::Usage("explain needs a machine; add --topology, such as --topology 4x4".into()))?;
         let problem = self.details.problem(collective, topology)?;
         let unit = self.bytes.as_deref().map(bytes).transpose()?;
+        let Some(algorithm) = &self.algorithm else { return self.choice(&problem, unit) };
+        let choice = Choice::parse(collective, algorithm)?;
         if self.format == Format::Program {
             return programs(&choice.prepare(&problem)?, self.rank, unit.unwrap_or(8));
         }
@@ -92,6 +104,49 @@ impl Explain {
                 all_ranks(&prepared, sizes, self.format)
             }
         }
+    }
+
+    /// What the library would choose.
+    fn choice(&self, problem: &Problem, unit: Option<u64>) -> Result<()> {
+        let size = if problem.collective == Collective::Barrier { Some(0) } else { unit };
+        let Some(size) = size.filter(|_| self.rank.is_none() && self.format == Format::Text) else {
+            return Err(Failure::Usage(
+                "a choice needs a size; add --bytes, such as --bytes 1K, or name an --algorithm to see it at work"
+                    .into(),
+            ));
+        };
+        let evidence = match &self.machine {
+            Some(name) => Evidence::of_machine(machine(name)?),
+            None => Evidence::of_environment(),
+        };
+        let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
+        let each = if problem.counts.is_empty() { size } else { size * mean as u64 };
+        // As programs ask by default, and have it: identical bits, and ranks with nothing between them on one node.
+        let topology = match problem.topology.depth() {
+            0 => Topology::regular(1, problem.ranks())?,
+            _ => problem.topology.clone(),
+        };
+        let reduction = Reduction { commutative: true, identical: true };
+        let problem = &Problem { topology, reduction, ..problem.clone() };
+        let decision = evidence.decide(problem, each as usize)?;
+        let mut out = screen::stdout();
+        writeln!(out, "{}, {}: {}", asked(problem), Sizes::words(each), decision.algorithm)?;
+        writeln!(out, "because of {}\n", decision.why)?;
+        let bound = |name: &String| {
+            let shares = Choice::parse(problem.collective, name).and_then(|choice| choice.prepare(problem));
+            let shares = shares.is_ok_and(|prepared| prepared.shares());
+            Bound::new(problem, evidence.machine(), Amount::bytes(each), shares).seconds() * 1e6
+        };
+        let header = format!("lower bound on {}", evidence.machine().name);
+        let mut table = screen::table(&["algorithm", "us", "x best", &header]);
+        screen::unbroken(&mut table, &[0, 1, 2, 3]);
+        for (name, time) in &decision.best {
+            let (times, bound) = (time / decision.best[0].1, bound(name));
+            table.add_row([name.clone(), format!("{time:.2}"), format!("{times:.2}"), format!("{bound:.2}")]);
+        }
+        writeln!(out, "{}", table.trim_fmt())?;
+        out.flush()?;
+        Ok(())
     }
 }
 
@@ -247,15 +302,24 @@ fn write_json(out: &mut impl Write, prepared: &Prepared, schedules: &[Schedule],
 }
 
 fn heading(out: &mut impl Write, prepared: &Prepared) -> Result<()> {
-    let Problem { collective, topology, root, .. } = prepared.problem();
+    let asked = asked(prepared.problem());
+    let collective = prepared.problem().collective;
+    let rest = asked.trim_start_matches(collective.name());
+    let blocks = counted(prepared.blocks(), "block");
+    writeln!(out, "{collective} {}{}, {blocks}", prepared.choice(), rest)?;
+    writeln!(out, "{}", prepared.choice().algorithm.source)?;
+    Ok(())
+}
+
+/// The collective, its root, and among whom.
+fn asked(problem: &Problem) -> String {
+    let Problem { collective, topology, root, .. } = problem;
     let (nodes, ranks) = (topology.regions(1), topology.ranks());
     let (smallest, largest) = topology.region_sizes(1);
     let each = if smallest == largest { format!("{largest}") } else { format!("{smallest} to {largest}") };
     let machine = if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { counted(ranks, "rank") };
     let root = if collective.rooted() { format!(" from root {root}") } else { String::new() };
-    writeln!(out, "{collective} {}{root}: {machine}, {}", prepared.choice(), counted(prepared.blocks(), "block"))?;
-    writeln!(out, "{}", prepared.choice().algorithm.source)?;
-    Ok(())
+    format!("{collective}{root}: {machine}")
 }
 
 /// What was counted, for the table beside the closed form and the lower bound.

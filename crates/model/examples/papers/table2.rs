@@ -40,8 +40,8 @@ pub(crate) fn print() -> super::Outcome {
         let name = name.trim_start_matches("cyclic-shift:phases=").split(':').next().unwrap_or_default();
         println!(
             "{bytes:>9} {phases:<44} {printed:>9.1} {:>9.1} {name:<44} {:>9.1}",
-            same.first().map_or(f64::NAN, |same| same.estimate.seconds * 1e6),
-            best.estimate.seconds * 1e6
+            same.first().map_or(f64::NAN, |same| same.seconds * 1e6),
+            best.seconds * 1e6
         );
     }
     println!();

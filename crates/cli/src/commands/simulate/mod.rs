@@ -3,7 +3,6 @@
 mod plot;
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 use allhands_model::{Amount, Bound, Estimate, Machine, Noise, Simulator, export};
 use allhands_schedule::{Choice, Collective, Prepared, Problem, Topology, algorithms};
@@ -11,7 +10,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::{Details, Seating, read, sizes};
+use crate::args::{Details, Seating, machine, sizes};
 use crate::failure::{Failure, Result};
 use crate::screen;
 
@@ -29,7 +28,7 @@ pub(crate) struct Simulate {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
     collective: String,
 
-    /// A shipped machine (aries, blue-waters, cervino, lassen, yahoo) or the path of a machine file
+    /// A shipped machine (aries, blue-waters, cervino, generic, lassen, threads, yahoo) or the path of a machine file
     #[arg(long, value_name = "NAME|FILE", default_value = "lassen")]
     machine: String,
 
@@ -100,7 +99,7 @@ const MOST_MESSAGES: usize = 1 << 27;
 impl Simulate {
     pub(crate) fn run(&self) -> Result<()> {
         let collective: Collective = self.collective.parse()?;
-        let machine = self.machine()?;
+        let machine = machine(&self.machine)?;
         let topology = self.seating.resolve()?.map_or_else(|| Topology::regular(16, 16), Ok)?;
         let problem = self.details.problem(collective, topology)?;
         let sizes = if collective == Collective::Barrier { vec![0] } else { sizes(&self.bytes, 4, 1 << 40)? };
@@ -112,15 +111,6 @@ impl Simulate {
             Format::Simgrid | Format::Goal => self.export(&prepared, &machine, &sizes),
             _ => self.show(&self.lines(&prepared, &machine, &sizes)?, &machine),
         }
-    }
-
-    fn machine(&self) -> Result<Machine> {
-        let wrong = |error: allhands_model::Error| Failure::Usage(format!("--machine {}: {error}", self.machine));
-        let path = Path::new(&self.machine);
-        if path.extension().is_some() || path.components().count() > 1 {
-            return Machine::parse(&read(path, "machine file")?).map_err(wrong);
-        }
-        Machine::shipped(&self.machine).map_err(|error| Failure::Usage(error.to_string()))
     }
 
     /// What is compared: named, and able to serve; or all that can.

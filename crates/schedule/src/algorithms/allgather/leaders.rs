@@ -22,7 +22,7 @@ use crate::algorithms::binomial::{self, Edge};
 use crate::algorithms::node::{LOCAL, Movement, Region, either_way, gather_shared, shared, uses_memory};
 use crate::algorithms::seats::{LEVEL, output_of, placing_seats, push_output_of};
 use crate::compose::{abreast, embed, placing};
-use crate::math::{ceil_log, part, part_of};
+use crate::math::{ceil_log, part, part_of, worth_trying};
 use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe};
 use crate::{Problem, Result, Round, Topology};
 
@@ -255,7 +255,7 @@ pub(crate) fn multi_leader_variants(problem: &Problem) -> Vec<String> {
     let mut variants = vec![String::new(), "local=shared".into()];
     for level in 1..=problem.topology.depth() {
         let (largest, regions) = (problem.topology.region_sizes(level).1, problem.topology.regions(level));
-        for leaders in 1..=largest {
+        for leaders in worth_trying(1..=largest) {
             let setting = format!("leaders={leaders}:level={level}");
             match regions > 1 || leaders == 1 || leaders == largest {
                 true => variants.extend(either_way(vec![setting])),

@@ -13,7 +13,7 @@
 //! one round for each factor, f-1 messages in it, p-1 blocks in all · the factors multiply to p · reversed: recursive
 //! halving, which keeps rank order when the nearest ranks combine first
 
-use crate::math::prime_factors;
+use crate::math::{joined, prime_factors};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::schedule::push_span;
 use crate::{Problem, Result, Round, Span};
@@ -141,16 +141,25 @@ pub(crate) fn multiplying_variants(problem: &Problem) -> Vec<String> {
     if primes.len() > 1 {
         let (last, rest) = (primes[primes.len() - 1], &primes[..primes.len() - 1]);
         lists.push(vec![rest.iter().product(), last]);
-        lists.push(vec![problem.ranks()]);
+        lists.extend((1..primes.len()).map(|count| grouped(&primes, count)));
     }
     lists.sort();
     lists.dedup();
     let mut variants = vec![String::new()];
     for list in lists.iter().filter(|list| !list.is_empty()) {
-        let list: Vec<_> = list.iter().map(ToString::to_string).collect();
         for order in ["nearest", "farthest"] {
-            variants.push(format!("factors={}:order={order}", list.join(",")));
+            variants.push(format!("factors={}:order={order}", joined(list, "")));
         }
     }
     variants
+}
+
+/// So many factors from primes in ascending order, as equal as comes of giving each prime, the largest first, to the smallest.
+fn grouped(primes: &[usize], count: usize) -> Vec<usize> {
+    let mut factors = vec![1; count];
+    for prime in primes.iter().rev() {
+        let smallest = factors.iter().enumerate().min_by_key(|(_, factor)| **factor).map_or(0, |(index, _)| index);
+        factors[smallest] *= prime;
+    }
+    factors
 }

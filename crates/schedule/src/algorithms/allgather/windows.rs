@@ -14,7 +14,7 @@
 //! rounds: one for each width · sends p-1 blocks · any p · reversed: the cyclic-shift and the circulant reduce_scatter
 
 use crate::algorithms::reorder::{ORDER, order_of};
-use crate::math::{ceil_log, product_reaches};
+use crate::math::{ceil_log, joined, mixed_factors, product_reaches, worth_trying};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::{Problem, Result, Round, Span};
 
@@ -131,14 +131,18 @@ fn cost(p: usize, widths: &[usize]) -> Cost {
     Cost::exact(widths.len() - 1, messages, p - 1)
 }
 
-/// Every radix, and some lists that no radix gives.
+/// Every radix, and some lists of ports that no radix gives.
 pub(crate) fn bruck_variants(problem: &Problem) -> Vec<String> {
     let p = problem.ranks();
     let mut variants = vec![String::new()];
-    variants.extend((3..=p).map(|radix| format!("radix={radix}")));
+    variants.extend(worth_trying(3..=p).iter().map(|radix| format!("radix={radix}")));
+    for factors in mixed_factors(p) {
+        let ports: Vec<usize> = factors.iter().map(|factor| factor - 1).collect();
+        variants.push(format!("ports={}", joined(&ports, "")));
+    }
     for ports in [[1, 2, 4, 9], [3, 1, 2, 8], [5, 1, 1, 2]] {
         if product_reaches(ports.map(|ports| ports + 1), p) {
-            variants.push(format!("ports={}", ports.map(|ports| ports.to_string()).join(",")));
+            variants.push(format!("ports={}", joined(&ports, "")));
         }
     }
     variants

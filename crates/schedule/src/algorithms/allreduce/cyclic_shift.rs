@@ -30,7 +30,7 @@ use crate::algorithms::allgather::windows::{growing, windows};
 use crate::algorithms::node::{LOCAL, REDUCTION, Reduction, Region, either_way, reduction, shared, uses_memory};
 use crate::algorithms::rooted::binomial_bcast;
 use crate::compose::{embed, reverse};
-use crate::math::{ceil_log, product_reaches};
+use crate::math::{ceil_log, joined, mixed_factors, product_reaches};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
 use crate::{Combine, Problem, Result, Round, Space, Span, Topology};
@@ -538,18 +538,21 @@ pub(crate) fn identical(problem: &Problem, parameters: &Parameters) -> bool {
     family(problem, parameters).is_ok_and(|family| family.outer.iter().chain(&family.inner).all(Phase::complete))
 }
 
-/// Short, medium at every depth, long; one and more ports; two factors, on every divisor; one rank a node.
+/// Short, medium at every depth, long; one and more ports, in every step or in some; two factors; one rank a node.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let p = problem.ranks();
-    let list =
-        |ports: &[usize], sign: &str| ports.iter().map(|port| format!("{sign}{port}")).collect::<Vec<_>>().join(",");
+    let list = joined;
     let ports = |factor: usize, radix: usize| vec![radix - 1; ceil_log(radix, factor)];
     let mut variants = vec![String::new()];
     if p == 1 {
         return either_way(variants);
     }
-    for radix in (2..=p).filter(|&radix| radix < 6 || radix == p) {
+    for radix in (2..=p.min(5)).chain((p > 5 && p <= MOST_CUT).then_some(p)) {
         let up = ports(p, radix);
+        if p > MOST_CUT {
+            variants.push(format!("{p}({})", list(&up, "")));
+            continue;
+        }
         for depth in 0..=up.len() {
             let down: Vec<usize> = up.iter().rev().take(depth).copied().collect();
             let down = if down.is_empty() { String::new() } else { list(&down, "-") + "," };
@@ -557,7 +560,8 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
         }
         variants.push(format!("{p}({}){p}({})", list(&up, "-"), list(&up, "")));
     }
-    for factor in (2..p).filter(|&factor| p.is_multiple_of(factor)) {
+    variants.extend(short_and_long(p));
+    for factor in divisors(p).into_iter().filter(|_| p <= MOST_CUT) {
         let (one, other) = (ports(factor, 2), ports(p / factor, 3.min(p / factor)));
         let (up, nested) = (list(&one, ""), list(&other, ""));
         variants.push(format!("{factor}({up}){}({nested})", p / factor));
@@ -573,14 +577,45 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let nodes = problem.topology.regions(1);
     if nodes > 1 && nodes < p {
         let up = list(&ports(nodes, 2), "");
-        let on_nodes = [format!("{nodes}({up})"), format!("{nodes}({}){nodes}({up})", list(&ports(nodes, 2), "-"))];
+        let mut on_nodes = vec![format!("{nodes}({up})")];
+        if nodes <= MOST_CUT {
+            on_nodes.push(format!("{nodes}({}){nodes}({up})", list(&ports(nodes, 2), "-")));
+            variants.push(format!("{nodes}(-1,{up}):local=shared"));
+        }
         variants.extend(on_nodes.iter().map(|phases| format!("{phases}:local=shared:reduction=chunks")));
-        variants.extend(either_way(on_nodes.to_vec()));
-        variants.push(format!("{nodes}(-1,{up}):local=shared"));
+        variants.extend(either_way(on_nodes));
+        variants.extend(either_way(short_and_long(nodes)));
     }
     variants.push("local=shared".into());
     variants
 }
+
+/// A vector cut for more nodes than this has more lines than are worth trying.
+const MOST_CUT: usize = 512;
+
+/// Ports that no radix gives: an allgather with reduction, and a reduce_scatter before an allgather.
+fn short_and_long(nodes: usize) -> Vec<String> {
+    let mut phases = Vec::new();
+    for factors in mixed_factors(nodes) {
+        let up: Vec<usize> = factors.iter().map(|factor| factor - 1).collect();
+        let down: Vec<usize> = up.iter().rev().copied().collect();
+        phases.push(format!("{nodes}({})", joined(&up, "")));
+        if nodes <= MOST_CUT {
+            phases.push(format!("{nodes}({}){nodes}({})", joined(&down, "-"), joined(&up, "")));
+        }
+    }
+    phases
+}
+
+/// The divisors of p between 1 and itself; of many, those nearest to its root.
+fn divisors(p: usize) -> Vec<usize> {
+    let below = (2..=p.isqrt()).rev().filter(|&divisor| p.is_multiple_of(divisor)).take(MOST_DIVISORS);
+    let mut divisors: Vec<usize> = below.flat_map(|divisor| [divisor, p / divisor]).collect();
+    divisors.sort_unstable();
+    divisors.dedup();
+    divisors
+}
+const MOST_DIVISORS: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@
 //! the substeps of a digit are independent: one round for all of them with ports=all
 
 use super::{Post, direct::own_block};
-use crate::math::{ceil_log, product_reaches};
+use crate::math::{ceil_log, joined, mixed_factors, product_reaches, worth_trying};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
 use crate::{Problem, Result, Round, Span};
@@ -179,13 +179,14 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let p = problem.ranks();
     let mut variants = vec![String::new(), "ports=all".into()];
-    variants.extend((3..=p).map(|radix| format!("radix={radix}")));
+    variants.extend(worth_trying(3..=p).iter().map(|radix| format!("radix={radix}")));
+    variants.extend(mixed_factors(p).iter().map(|radices| format!("radices={}", joined(radices, ""))));
     if p > 3 {
         variants.push("radix=3:ports=all".into());
     }
     for radices in [[2, 3, 5, 7], [7, 2, 2, 3], [4, 4, 2, 4]] {
         if product_reaches(radices, p) {
-            variants.push(format!("radices={}", radices.map(|radix| radix.to_string()).join(",")));
+            variants.push(format!("radices={}", joined(&radices, "")));
         }
     }
     variants

@@ -166,6 +166,14 @@ pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result
     Ok(Recipe { blocks: 1, make: Box::new(make) })
 }
 
+/// As of the allgather; but many messages of one rank after the other never pay.
+pub(crate) fn cyclic_shift_variants(problem: &Problem) -> Vec<String> {
+    let mut variants = windows::bruck_variants(problem);
+    let radix = |setting: &String| setting.strip_prefix("radix=").and_then(|radix| radix.parse().ok()).unwrap_or(0);
+    variants.retain(|setting| radix(setting) <= 64usize);
+    variants
+}
+
 /// The root sends on every port of every round; in a reduce nobody sends twice.
 pub(crate) fn cyclic_shift_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let cost = windows::bruck_cost(problem, parameters);

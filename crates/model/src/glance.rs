@@ -1,0 +1,174 @@
+//! What a candidate costs at first sight, for those that are too many or too large to be simulated.
+//!
+//! *By formula*: the closed form of its cost, as if all messages had their mean size: enough to order settings of one algorithm.
+//! *By walking*: the rounds of a few ranks, as if nobody ever waited for another: tells near from far, messages from memory.
+
+use allhands_schedule::{Collective, Cost, Local, Prepared, Problem, Schedule};
+
+use crate::machine::{Level, Protocol};
+use crate::sizes::Sizes;
+use crate::{Amount, Machine};
+
+/// Schedules of about more operations than this are not made for a glance.
+const MOST_WALKED: usize = 1 << 14;
+
+/// More runs of memory than this are copied before a far message leaves.
+const MOST_RUNS: usize = 2;
+
+/// What a walk has found.
+pub(crate) struct Walk {
+    pub(crate) seconds: f64,
+    /// Runs of memory that the operations of a rank are about, at most: what making and simulating it costs.
+    pub(crate) work: usize,
+}
+
+/// A problem on a machine, to glance at candidates for it.
+pub(crate) struct Glance<'a> {
+    problem: &'a Problem,
+    amount: Amount,
+    machine: &'a Machine,
+    /// What messages cost, by the deepest common region of their ranks.
+    levels: Vec<&'a Level>,
+}
+
+impl<'a> Glance<'a> {
+    pub(crate) fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine) -> Glance<'a> {
+        let (topology, depths) = (&problem.topology, problem.topology.depth());
+        let level = |depth: usize| &machine.levels[machine.level(depth, depths, topology.region_sizes(depth).1)];
+        Glance { problem, amount, machine, levels: (0..=depths).map(level).collect() }
+    }
+
+    /// Seconds by the closed form, on the outermost level that has messages.
+    pub(crate) fn formula(&self, prepared: &Prepared) -> f64 {
+        let Cost { steps, messages, blocks, .. } = prepared.cost();
+        let one_node = self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1;
+        let bytes = blocks as u64 * self.sizes(prepared).unit;
+        let protocol = self.levels[usize::from(one_node)].protocol(bytes / messages.max(1) as u64);
+        let work = if self.problem.collective.reduces() { self.machine.combine } else { 0.0 };
+        let latency = protocol.latency - protocol.overhead;
+        let alone = steps as f64 * latency + self.through_ports(protocol, messages, bytes) + work * bytes as f64;
+        // Where regions play no part, all ranks of a node send as much.
+        let two_levels = prepared.choice().algorithm.parameters.iter().any(|known| known.name.starts_with("level"));
+        let together = if two_levels { 1 } else { self.problem.topology.region_sizes(1).1 };
+        alone.max(protocol.injection * bytes as f64 * together as f64)
+    }
+
+    /// Seconds that the slowest of a few ranks needs for its own rounds, and its node for what it sends far; none if their
+    /// schedules are too long to be made.
+    pub(crate) fn walk(&self, prepared: &Prepared) -> Option<Walk> {
+        let Cost { messages, blocks, .. } = prepared.cost();
+        let family = self.problem.collective.family();
+        let every_block = matches!(family, Collective::Alltoall | Collective::ReduceScatter | Collective::Reduce);
+        if messages > MOST_WALKED || (every_block && blocks > MOST_WALKED) {
+            return None;
+        }
+        let sizes = self.sizes(prepared);
+        let ranks = self.sample();
+        let mut walk = Walk { seconds: 0.0, work: 1 };
+        let mut injected = 0.0;
+        for &rank in &ranks {
+            let schedule = prepared.rank(rank);
+            let (alone, far) = self.rounds(&schedule, &sizes);
+            walk.seconds = walk.seconds.max(alone);
+            walk.work = walk.work.max(work(&schedule));
+            injected += far / ranks.len() as f64;
+        }
+        walk.seconds = walk.seconds.max(injected * self.problem.topology.region_sizes(1).1 as f64);
+        Some(walk)
+    }
+
+    fn sizes(&self, prepared: &Prepared) -> Sizes<'a> {
+        let mut sizes = Sizes::new(self.problem, prepared.blocks(), self.amount);
+        sizes.round();
+        sizes
+    }
+
+    /// The first seats, one in the middle, and the last.
+    fn sample(&self) -> Vec<usize> {
+        let ranks = self.problem.ranks();
+        let mut seats = vec![0, 1 % ranks, ranks / 2, ranks - 1];
+        seats.sort_unstable();
+        seats.dedup();
+        seats.into_iter().map(|seat| self.problem.topology.rank_at(seat)).collect()
+    }
+
+    /// Seconds of one rank's rounds, and seconds for which it keeps its node from injecting.
+    fn rounds(&self, schedule: &Schedule, sizes: &Sizes<'_>) -> (f64, f64) {
+        let (mut alone, mut injected) = (0.0, 0.0);
+        let rank = schedule.rank;
+        for round in &schedule.rounds {
+            let (mut wait, mut copied, mut combined): (f64, u64, u64) = (0.0, 0, 0);
+            let mut busy = [0.0f64; 2];
+            let sends = round.sends.iter().map(|send| (0, send.to, &send.spans, false));
+            let recvs = round.recvs.iter().map(|recv| (1, recv.from, &recv.spans, recv.combine.is_some()));
+            for (way, peer, spans, combines) in sends.chain(recvs) {
+                let bytes = sizes.weight(rank, spans) * sizes.unit;
+                let level = self.problem.topology.shared_level(rank, peer);
+                let protocol = self.levels[level].protocol(bytes);
+                wait = wait.max(protocol.latency - protocol.overhead);
+                let time = self.through_ports(protocol, 1, bytes);
+                busy[way] = if self.machine.ports.is_some() { busy[way] + time } else { busy[way].max(time) };
+                combined += if combines { bytes } else { 0 };
+                copied += if level == 0 && spans.len() > MOST_RUNS && !combines { bytes } else { 0 };
+                injected += if level == 0 && way == 0 { protocol.injection * bytes as f64 } else { 0.0 };
+            }
+            for local in &round.locals {
+                match local {
+                    Local::Copy { from, .. } => copied += sizes.weight(rank, &[*from]) * sizes.unit,
+                    Local::Combine { from, .. } => combined += sizes.weight(rank, &[*from]) * sizes.unit,
+                    Local::Meet { level } => alone += self.levels[(*level).min(self.levels.len() - 1)].meeting,
+                }
+            }
+            alone += wait + busy[0].max(busy[1]);
+            alone += copied as f64 * self.machine.copy + combined as f64 * self.machine.combine;
+        }
+        (alone, injected)
+    }
+
+    /// Seconds that so many messages of so many bytes together keep a rank's ports.
+    fn through_ports(&self, protocol: &Protocol, messages: usize, bytes: u64) -> f64 {
+        let ports = self.machine.ports.unwrap_or(messages.max(1)) as f64;
+        (messages as f64 * protocol.overhead + bytes as f64 * protocol.per_byte) / ports
+    }
+}
+
+fn work(schedule: &Schedule) -> usize {
+    let of_round = |round: &allhands_schedule::Round| {
+        let sent: usize = round.sends.iter().map(|send| 1 + send.spans.len()).sum();
+        let received: usize = round.recvs.iter().map(|recv| 1 + recv.spans.len()).sum();
+        sent + received + round.locals.len()
+    };
+    schedule.rounds.iter().map(of_round).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Simulator;
+    use allhands_schedule::{Choice, Topology};
+
+    /// Under the postal model, where all ranks do the same, nobody waits: a walk is the whole truth.
+    #[test]
+    fn a_walk_is_exact_where_nobody_waits() {
+        let machine = Machine::postal(1e-6, 1e-9);
+        let problem = Problem::new(Collective::Allgather, Topology::flat(12).unwrap());
+        for name in ["ring", "bruck", "bruck:radix=3", "circulant", "sparbit"] {
+            let prepared = Choice::parse(Collective::Allgather, name).unwrap().prepare(&problem).unwrap();
+            let glance = Glance::new(&problem, Amount::bytes(1000), &machine);
+            let exact = Simulator::new(&prepared).run(&machine, Amount::bytes(1000)).unwrap().seconds;
+            assert!((glance.walk(&prepared).unwrap().seconds / exact - 1.0).abs() < 1e-9, "{name}");
+            assert!((glance.formula(&prepared) / exact - 1.0).abs() < 1e-9, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_walk_tells_near_from_far() {
+        let machine = Machine::shipped("lassen").unwrap();
+        let problem = Problem::new(Collective::Allgather, Topology::regular(1024, 16).unwrap());
+        let walk = |name: &str| {
+            let prepared = Choice::parse(Collective::Allgather, name).unwrap().prepare(&problem).unwrap();
+            Glance::new(&problem, Amount::bytes(8), &machine).walk(&prepared).unwrap().seconds
+        };
+        assert!(walk("loc-bruck") < walk("bruck"));
+    }
+}
