@@ -345,6 +345,22 @@ mod tests {
         }
     }
 
+    /// Measured: two ranks exchange whole vectors up to half a megabyte, and cut longer ones.
+    #[test]
+    fn on_two_ranks_vectors_are_cut_where_measurements_say() {
+        for machine in ["threads", "generic"] {
+            let evidence = Evidence::of_machine(Machine::shipped(machine).unwrap());
+            let steps = |collective, bytes| {
+                let problem = Problem::new(collective, Topology::flat(2).unwrap());
+                let name = evidence.decide(&problem, bytes).unwrap().algorithm;
+                Choice::parse(collective, &name).unwrap().prepare(&problem).unwrap().cost().steps
+            };
+            assert_eq!([8, 512, 4096, 32768, 262_144].map(|bytes| steps(Collective::Allreduce, bytes)), [1; 5]);
+            assert_eq!(steps(Collective::Allreduce, 2 << 20), 2);
+            assert_eq!([8, 4096, 1 << 20].map(|bytes| steps(Collective::Bcast, bytes)), [1; 3]);
+        }
+    }
+
     #[test]
     fn what_memory_could_serve_is_left_alone_where_there_is_none() {
         let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
