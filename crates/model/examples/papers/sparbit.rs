@@ -18,7 +18,8 @@ where the simulation disagrees with the paper
   Two differences between what the paper ran and what is simulated were tried, above. The paper's bruck shifts its result in memory at the
   end (its section II says so), ours receives in place; and we send a block list as one message, packed if it is far and has more than two runs,
   where the paper's sparbit has a message for each block. Without the second and with the first, the shares are 12 % and 29 %: on cervino that
-  is the paper's share, on yahoo half of what is missing. The gain stays below 2 %, so it has another cause.
+  is the paper's share, on yahoo half of what is missing. But the gain stays below 2 %, and the same two changes make sparbit win too much on
+  cervino with sequential placement (57 %, not 40 %): they are part of the reason at most, and the gain has another cause, not found.
 - A message for each block, taken literally, makes sparbit lose nearly everywhere (last lines), also where the paper measured it to win by 30 %:
   the overhead of a message, 6 us on yahoo, is an assumption of the machine file, and for messages that follow each other
   to the same rank it is too high. The paper prints no latency and no overhead, so nothing here can settle them.
