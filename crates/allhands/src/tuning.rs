@@ -214,18 +214,33 @@ impl Tuning {
         Ok(())
     }
 
-    /// Adds what another file knows; where both know a cell, the other's replaces ours.
+    /// Adds what another file knows. Where both know a cell, the one measured more often counts, the other file's if they are equal; times
+    /// of algorithms that only one of them knows are scaled by what the common ones took. Facts that differ stand side by side.
+    ///
+    /// ```
+    /// use allhands::Tuning;
+    /// let mut threads = Tuning::new("threads");
+    /// assert!(threads.merge(Tuning::new("threads")).is_ok());
+    /// let refused = threads.merge(Tuning::new("Open MPI v5.0.11")).unwrap_err();
+    /// assert!(refused.to_string().contains("of different transports"));
+    /// ```
     pub fn merge(&mut self, other: Tuning) -> Result<(), TuningError> {
         if self.transport != other.transport {
             return Err(TuningError::Transports { one: self.transport.clone(), other: other.transport });
         }
         for cell in other.cells {
             match self.cells.iter_mut().find(|known| known.place() == cell.place()) {
-                Some(known) => *known = cell,
+                Some(known) => known.pool(cell.times),
                 None => self.cells.push(cell),
             }
         }
-        self.about.extend(other.about);
+        for (key, value) in other.about {
+            match self.about.get_mut(&key) {
+                Some(known) if !known.split("; ").any(|one| one == value) => *known += &format!("; {value}"),
+                Some(_) => {}
+                None => _ = self.about.insert(key, value),
+            }
+        }
         Ok(())
     }
 
@@ -310,6 +325,32 @@ impl Cell {
         let listed = self.times.iter().find(|time| time.algorithm == algorithm);
         let slowest = || self.times.iter().map(|time| time.median_us).fold(0.0, f64::max);
         listed.map_or_else(slowest, |time| time.median_us)
+    }
+
+    /// Takes in times that were measured elsewhere. Machines differ by a factor from day to day: before they are compared, those
+    /// times are scaled by what the algorithms that both know took here and there.
+    fn pool(&mut self, times: Vec<Time>) {
+        let ratio = |time: &Time| {
+            let known = self.times.iter().find(|known| known.algorithm == time.algorithm)?;
+            Some((known.median_us / time.median_us).ln())
+        };
+        let common: Vec<f64> = times.iter().filter_map(ratio).collect();
+        let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
+        let ours = samples(&self.times) > samples(&times);
+        let scale = (common.iter().sum::<f64>() / common.len().max(1) as f64).exp();
+        // The one that was measured more often stays as it is.
+        let (mut kept, scaled, scale) = match ours {
+            true => (std::mem::take(&mut self.times), times, scale),
+            false => (times, std::mem::take(&mut self.times), 1.0 / scale),
+        };
+        for time in scaled {
+            if !kept.iter().any(|known| known.algorithm == time.algorithm) {
+                let [median_us, p10_us, p90_us] = [time.median_us, time.p10_us, time.p90_us].map(|us| us * scale);
+                kept.push(Time { median_us, p10_us, p90_us, ..time });
+            }
+        }
+        kept.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
+        self.times = kept;
     }
 
     fn place(&self) -> (&str, usize, usize, usize) {
@@ -408,11 +449,48 @@ mod tests {
     }
 
     #[test]
-    fn files_merge_and_the_later_one_wins() {
+    fn files_merge_and_the_later_one_wins_among_equals() {
         let mut one = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((2, 4), 64, &[("nap", 2.0)])]);
-        one.merge(file(&[cell((2, 4), 64, &[("ring", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
+        one.merge(file(&[cell((2, 4), 64, &[("nap", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
         assert_eq!(one.cells.len(), 3);
-        assert_eq!(best(&one, 2, 4, 64), Some(("ring".into(), 1.5)));
+        assert_eq!(best(&one, 2, 4, 64), Some(("nap".into(), 1.5)));
         assert!(one.merge(Tuning::new("Open MPI")).unwrap_err().to_string().contains("threads and Open MPI"));
+        let again: Tuning = one.to_string().parse().unwrap();
+        assert_eq!(again.cells, one.cells);
+    }
+
+    #[test]
+    fn more_samples_win_and_the_rest_is_scaled() {
+        let mut sure = cell((2, 4), 64, &[("nap", 2.0), ("tree", 4.0)]);
+        sure.times.iter_mut().for_each(|time| time.samples = 100);
+        // A machine twice as slow that day; it alone knows ring and smp.
+        let slow = cell((2, 4), 64, &[("ring", 3.0), ("nap", 4.0), ("tree", 8.0), ("smp", 10.0)]);
+        for swapped in [false, true] {
+            let (mut one, other) = (file(std::slice::from_ref(&sure)), file(std::slice::from_ref(&slow)));
+            if swapped {
+                let mut merged = other;
+                merged.merge(one).unwrap();
+                one = merged;
+            } else {
+                one.merge(other).unwrap();
+            }
+            let times: Vec<(&str, f64, usize)> =
+                one.cells[0].times.iter().map(|time| (time.algorithm.as_str(), time.median_us, time.samples)).collect();
+            assert_eq!(times, [("ring", 1.5, 1), ("nap", 2.0, 100), ("tree", 4.0, 100), ("smp", 5.0, 1)]);
+        }
+    }
+
+    #[test]
+    fn facts_of_merged_files_stand_side_by_side() {
+        let told = |host: &str| {
+            let mut tuning = Tuning::new("threads");
+            tuning.about.insert("host".into(), host.into());
+            tuning
+        };
+        let mut merged = told("a");
+        for host in ["b", "a", "b"] {
+            merged.merge(told(host)).unwrap();
+        }
+        assert_eq!(merged.about["host"], "a; b");
     }
 }
