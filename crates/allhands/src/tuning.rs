@@ -2,12 +2,13 @@
 //!
 //! A file holds cells: a collective on a shape (nodes x ranks a node) at a size, with the times of the algorithms that were
 //! measured there, best first. Between cells the time of an algorithm is interpolated, straight lines through the logarithms
-//! of sizes, nodes and ranks a node; the algorithm with the least is chosen. Far outside of what was measured a file is silent.
+//! of sizes, nodes and ranks a node, and corrected where it sends more or less than such a line says; the algorithm with the least
+//! is chosen. Far outside of what was measured a file is silent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use allhands_schedule::{Choice, Collective, Topology};
+use allhands_schedule::{Choice, Collective, Problem, Topology};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -263,29 +264,70 @@ impl Tuning {
         }
         shapes.sort_by(|one, other| one.2.total_cmp(&other.2));
         shapes.truncate(if shapes.first().is_some_and(|nearest| nearest.2 == 0.0) { 1 } else { 2 });
-        // The logarithm of each algorithm's time on each shape, weighted by how near it is.
-        let mut sums: BTreeMap<&str, (f64, f64, usize, usize)> = BTreeMap::new();
+        // Each algorithm's time on each shape at this size; the more it counts the nearer the shape is.
+        let mut known: Vec<(Weighted, Vec<(&str, f64, usize)>)> = Vec::new();
         for &(nodes, ranks, away) in &shapes {
             let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
-            let weight = 1.0 / (away + 1e-9);
-            for (algorithm, time, used) in at_size(cells.collect(), bytes) {
-                let sum = sums.entry(algorithm).or_default();
-                *sum = (sum.0 + weight * time.ln(), sum.1 + weight, sum.2 + used, sum.3 + 1);
+            let times = at_size(cells.collect(), bytes);
+            if !times.is_empty() {
+                known.push((Weighted { shape: (nodes, ranks), weight: 1.0 / (away + 1e-9) }, times));
             }
         }
-        // Only what was measured on all of them can be compared.
-        let everywhere = sums.values().map(|sum| sum.3).max().unwrap_or(0);
-        let known = sums.into_iter().filter(|(_, sum)| sum.3 == everywhere);
-        let mut advice: Vec<Advice> = known
-            .map(|(algorithm, (logs, weights, cells, _))| Advice {
-                algorithm: algorithm.into(),
-                microseconds: (logs / weights).exp(),
-                cells,
-            })
-            .collect();
+        let algorithms: BTreeSet<&str> = known.iter().flat_map(|(_, times)| times.iter().map(|time| time.0)).collect();
+        let mut advice: Vec<Advice> = Vec::with_capacity(algorithms.len());
+        for algorithm in algorithms {
+            let (mut logs, mut weights, mut cells) = (0.0, 0.0, 0);
+            for (Weighted { weight, .. }, times) in &known {
+                let listed = times.iter().find(|time| time.0 == algorithm);
+                // As in a cell: what is not listed took as long as the slowest at least.
+                let slowest = || times.iter().map(|time| time.1).fold(0.0, f64::max);
+                logs += weight * listed.map_or_else(slowest, |time| time.1).ln();
+                weights += weight;
+                cells += listed.map_or(0, |time| time.2);
+            }
+            let between = known.iter().map(|(weighted, _)| *weighted).collect::<Vec<_>>();
+            let microseconds = (logs / weights).exp() * unlike(collective, algorithm, topology, bytes, &between);
+            advice.push(Advice { algorithm: algorithm.into(), microseconds, cells });
+        }
         advice.sort_by(|one, other| one.microseconds.total_cmp(&other.microseconds));
         advice
     }
+}
+
+/// A shape that was measured, and how much it counts.
+#[derive(Clone, Copy)]
+struct Weighted {
+    shape: (usize, usize),
+    weight: f64,
+}
+
+/// So many bytes of a message cost about as much as the message itself: a round number between what machines have.
+const BYTES_OF_A_STEP: f64 = 4096.0;
+
+/// Times between shapes lie on a smooth line only if the algorithm does the same there: one that folds the ranks beyond a power of two
+/// takes more steps with 6 ranks than with 4 or 8. So many times more, by the closed forms of what it sends, than between the shapes
+/// that were measured; 1 where nothing is known.
+fn unlike(collective: Collective, algorithm: &str, topology: &Topology, bytes: usize, between: &[Weighted]) -> f64 {
+    if between.iter().any(|known| known.shape == shape(topology)) {
+        return 1.0;
+    }
+    let Ok(choice) = Choice::parse(collective, algorithm) else { return 1.0 };
+    let cost = |topology: Topology| {
+        let prepared = choice.prepare(&Problem::new(collective, topology)).ok()?;
+        let cut = matches!(collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
+        let block = bytes as f64 / if cut { prepared.blocks().max(1) as f64 } else { 1.0 };
+        let cost = prepared.cost();
+        // One more for what is no message: copies, meetings.
+        Some((1.0 + cost.steps as f64 + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
+    };
+    let Some(here) = cost(topology.clone()) else { return 1.0 };
+    let (mut logs, mut weights) = (0.0, 0.0);
+    for Weighted { shape: (nodes, ranks), weight } in between {
+        let Some(there) = Topology::regular(*nodes, *ranks).ok().and_then(cost) else { return 1.0 };
+        logs += weight * there;
+        weights += weight;
+    }
+    (here - logs / weights).exp()
 }
 
 /// Nodes, and ranks on the fullest of them.
@@ -419,11 +461,39 @@ mod tests {
 
     #[test]
     fn shapes_in_between_are_interpolated_and_distant_ones_unknown() {
-        let tuning = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((8, 4), 8, &[("nap", 4.0)])]);
-        assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 1e-6);
-        assert_eq!(best(&tuning, 2, 4, 8), Some(("nap".into(), 1.0)));
+        let tuning = file(&[cell((2, 4), 8, &[("tree", 1.0)]), cell((8, 4), 8, &[("tree", 4.0)])]);
+        assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 0.1);
+        assert_eq!(best(&tuning, 2, 4, 8), Some(("tree".into(), 1.0)));
         assert_eq!((best(&tuning, 64, 4, 8), best(&tuning, 1, 4, 8)), (None, None));
-        assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("nap", None));
+        assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("tree", None));
+    }
+
+    #[test]
+    fn an_algorithm_that_folds_is_not_taken_for_a_smooth_one() {
+        // Recursive doubling takes 2 steps with 4 ranks, 3 with 8, and 4 with 6; a ring takes as many as the line says.
+        let times = |doubling, ring| [("recursive-doubling", doubling), ("ring", ring)];
+        let tuning = file(&[cell((2, 4), 8, &times(2.0, 2.4)), cell((2, 2), 8, &times(1.0, 1.2))]);
+        let topology = Topology::regular(2, 3).unwrap();
+        let advice = tuning.advice(Collective::Allreduce, &topology, 8);
+        assert_eq!(advice[0].algorithm, "ring");
+        let line = |at_8: f64, at_4: f64| {
+            let part = (3.0f64 / 2.0).log2();
+            (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
+        };
+        // One more than the steps, and what the bytes add: 8 of them in each step.
+        let byte = 8.0 / 4096.0;
+        let unlike = (5.0 + 4.0 * byte) / line(4.0 + 3.0 * byte, 3.0 + 2.0 * byte);
+        assert!((advice[1].microseconds / (line(2.0, 1.0) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
+        assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "recursive-doubling");
+    }
+
+    #[test]
+    fn what_only_one_shape_knows_counts_as_slow_as_the_slowest_of_the_other() {
+        let tuning = file(&[
+            cell((2, 4), 8, &[("ring", 1.0), ("nap", 1.1), ("tree", 8.0)]),
+            cell((2, 2), 8, &[("nap", 1.1), ("tree", 8.0)]),
+        ]);
+        assert_eq!(best(&tuning, 2, 3, 8).unwrap().0, "nap");
     }
 
     #[test]

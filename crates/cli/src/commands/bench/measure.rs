@@ -63,8 +63,8 @@ impl Job<'_> {
             self.bar.set_message(format!("{bytes} bytes"));
         }
         let mut turns = Turns::<T>::new(self, comm, bytes, order)?;
-        let batches = turns.warm_up(LIMIT.as_secs_f64() / self.sizes.len() as f64)?;
         let all: Vec<usize> = (0..self.names.len()).collect();
+        let batches = turns.warm_up(&all, LIMIT.as_secs_f64() / self.sizes.len() as f64)?;
         turns.rounds(&all, batches)?;
         match turns.wrong_anywhere()? {
             Some(wrong) => Ok(wrong),
@@ -103,7 +103,8 @@ impl Job<'_> {
     }
 
     /// Lets a judge decide, after every few rounds, who goes on; until nobody does. The judge gets the times so far, in the order
-    /// of rounds, and the seconds since the first of them, all of it the same on every rank, and must decide alike on all.
+    /// of rounds, of which the hopeless have none, and the seconds since the beginning, all of it the same on every rank, and must
+    /// decide alike on all.
     pub(in crate::commands) fn contest(
         &self,
         comm: &Comm,
@@ -124,9 +125,9 @@ impl Job<'_> {
     ) -> allhands::Result<Contest> {
         let mut order = Shuffle::new();
         let mut turns = Turns::<T>::new(self, comm, bytes, &mut order)?;
-        turns.warm_up(0.0)?;
         let begin = Instant::now();
-        let mut on: Vec<usize> = (0..self.names.len()).collect();
+        let mut on = turns.first_look()?;
+        turns.warm_up(&on, 0.0)?;
         while !on.is_empty() {
             turns.rounds(&on, ROUNDS)?;
             let mut elapsed = [begin.elapsed().as_secs_f64()];

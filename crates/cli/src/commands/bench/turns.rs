@@ -13,6 +13,9 @@ const BATCH: Duration = Duration::from_micros(50);
 /// Enough for a collective of a single rank.
 const MOST_RUNS: f64 = 1000.0;
 
+/// So many times as long as the best at a first look, which may be cold, and at a second.
+const HOPELESS: [f64; 2] = [30.0, 10.0];
+
 /// The algorithms of a job at one size, as one rank sees them.
 pub(super) struct Turns<'a, T: Value> {
     job: &'a Job<'a>,
@@ -56,14 +59,31 @@ impl<'a, T: Value> Turns<'a, T> {
         self.plans[index].algorithm()
     }
 
-    /// Settles how many runs fill a batch; returns how many rounds fit into so many seconds. Rank 0 says both. What disturbs one
-    /// round of warming up is mended by the next.
-    pub(super) fn warm_up(&mut self, seconds: f64) -> allhands::Result<usize> {
+    /// One run of each, and another of those that are not hopeless; then those whose better run is not. What takes seconds where
+    /// others take microseconds would otherwise spend the time of all.
+    pub(super) fn first_look(&mut self) -> allhands::Result<Vec<usize>> {
+        let mut best = vec![f64::INFINITY; self.plans.len()];
+        let mut on: Vec<usize> = (0..self.plans.len()).collect();
+        for hopeless in HOPELESS {
+            for &index in &on {
+                let mut time = [self.bench.batch(&mut self.plans[index], &self.job.names[index], 1)?];
+                self.comm.allreduce_in_place(&mut time, Op::max())?;
+                best[index] = best[index].min(time[0]);
+            }
+            let least = best.iter().copied().fold(f64::INFINITY, f64::min);
+            on.retain(|&index| best[index] <= hopeless * least);
+        }
+        Ok(on)
+    }
+
+    /// Settles how many runs fill a batch; returns how many rounds of these fit into so many seconds. Rank 0 says both. What disturbs
+    /// one round of warming up is mended by the next.
+    pub(super) fn warm_up(&mut self, on: &[usize], seconds: f64) -> allhands::Result<usize> {
         let (mut fastest, mut rounds) = (f64::INFINITY, 0);
         for _ in 0..self.job.warm_up {
             let begin = Instant::now();
-            for (plan, name) in self.plans.iter_mut().zip(self.job.names) {
-                fastest = fastest.min(self.bench.batch(plan, name, self.runs)?);
+            for &index in on {
+                fastest = fastest.min(self.bench.batch(&mut self.plans[index], &self.job.names[index], self.runs)?);
             }
             let next = (BATCH.as_secs_f64() * 1e6 / fastest).ceil().clamp(1.0, MOST_RUNS);
             let turn = begin.elapsed().as_secs_f64() * next / self.runs as f64;

@@ -216,12 +216,13 @@ impl Work {
         let mut tuning = Tuning::new(&comm.transport());
         tuning.about = files::about(comm);
         tuning.cells = self.begun.cells.clone();
-        let (mut left, mut part, mut shape) = (0, None, None);
+        let mut parts = Vec::new();
+        for shape in shapes::tuned(comm.topology()) {
+            parts.push((shape, shapes::part(comm, shape)?));
+        }
+        let mut left = 0;
         for (index, cell) in cells.iter().enumerate() {
-            if shape != Some(cell.shape) {
-                part = shapes::part(comm, cell.shape)?;
-                shape = Some(cell.shape);
-            }
+            let part = parts.iter().find(|(shape, _)| *shape == cell.shape).and_then(|(_, part)| part.as_ref());
             bar.set_message(format!("{} on {}x{}, {} bytes", cell.collective, cell.shape.0, cell.shape.1, cell.bytes));
             bar.inc(1);
             // Rank 0, which is part of every shape, says whether the cell is needed and how much time there is for it.
@@ -233,7 +234,7 @@ impl Work {
                 left += usize::from(!known);
                 continue;
             }
-            if let Some(part) = &part {
+            if let Some(part) = part {
                 let names = candidates::few(part, cell.collective, cell.bytes, &machine, &tuning.cells)?;
                 tuning.cells.push(settle(part, cell.collective, cell.bytes, &names, seconds[0])?);
             }
@@ -251,12 +252,15 @@ impl Work {
         Ok(files::summary(&self.output, &tuning, left))
     }
 
-    /// What there is to measure.
+    /// What there is to measure: every other size of everything first, so that a tuning that ends early knows a little about all.
     fn cells(&self, comm: &Comm) -> Vec<Place> {
         let mut cells = Vec::new();
-        for shape in shapes::tuned(comm.topology()) {
-            for &collective in &self.collectives {
-                cells.extend(self.sizes.iter().map(|&bytes| Place { shape, collective, bytes }));
+        for first in [0, 1] {
+            for shape in shapes::tuned(comm.topology()) {
+                for &collective in &self.collectives {
+                    let sizes = self.sizes.iter().skip(first).step_by(2);
+                    cells.extend(sizes.map(|&bytes| Place { shape, collective, bytes }));
+                }
             }
         }
         cells

@@ -56,7 +56,7 @@ pub(super) fn still_on(times: &[Vec<f64>], on: &[usize], kept: Option<usize>) ->
         ratio.low > 1.0 && ratio.median > slack
     };
     let stays = |index: &usize| *index == best || Some(*index) == kept || !slower(*index);
-    let on: Vec<usize> = on.iter().copied().filter(stays).collect();
+    let on: Vec<usize> = on.iter().copied().filter(|&index| !times[index].is_empty()).filter(stays).collect();
     let near = |index: &usize| *index != best && ratio(&times[*index], &times[best]).low < CLOSE;
     let open = rounds < FEWEST_ROUNDS || on.iter().any(near);
     if open && on.len() > 1 && rounds < MOST_ROUNDS { on } else { vec![] }
@@ -74,7 +74,8 @@ fn summed_up(names: &[String], times: &Times) -> Vec<Time> {
         p90_us: tenth(own, 9),
         samples: own.len() * times.runs,
     };
-    let mut all: Vec<Time> = names.iter().zip(&times.of).map(time).collect();
+    let measured = names.iter().zip(&times.of).filter(|(_, own)| !own.is_empty());
+    let mut all: Vec<Time> = measured.map(time).collect();
     all.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
     all
 }
@@ -110,6 +111,9 @@ mod tests {
         let times = |rounds| vec![around(1.0, rounds), around(5.0, rounds), around(1.5, rounds), around(1.02, rounds)];
         assert_eq!(still_on(&times(4), &[0, 1, 2, 3], None), [0, 2, 3]);
         assert_eq!(still_on(&times(4), &[0, 1, 2, 3], Some(1)), [0, 1, 2, 3]);
+        // One that was hopeless at first sight was never on.
+        let unmeasured = [times(4), vec![vec![]]].concat();
+        assert_eq!(still_on(&unmeasured, &[0, 1, 2, 3, 4], None), [0, 2, 3]);
         // Settled: the others are known to be no faster.
         assert!(still_on(&times(16), &[0, 2, 3], None).is_empty());
     }
@@ -124,8 +128,9 @@ mod tests {
     fn who_dropped_out_is_compared_in_common_rounds() {
         // The first four rounds were disturbed: twice as long for everybody.
         let best: Vec<f64> = [vec![2.0; 4], vec![1.0; 12]].concat();
-        let times = Times { of: vec![vec![6.0; 4], best], runs: 10 };
-        let all = summed_up(&["slow".into(), "fast".into()], &times);
+        let times = Times { of: vec![vec![6.0; 4], best, vec![]], runs: 10 };
+        let all = summed_up(&["slow".into(), "fast".into(), "hopeless".into()], &times);
+        assert_eq!(all.len(), 2);
         assert_eq!((all[0].algorithm.as_str(), all[0].median_us, all[0].samples), ("fast", 1.0, 160));
         assert_eq!((all[1].algorithm.as_str(), all[1].median_us, all[1].samples), ("slow", 3.0, 40));
     }

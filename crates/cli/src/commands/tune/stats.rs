@@ -38,9 +38,10 @@ pub(super) fn ratio(one: &[f64], other: &[f64]) -> Middle {
     middle(&one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>())
 }
 
-/// The one with the least median among some.
+/// The one with the least median among some, if any of them was measured.
 pub(super) fn fastest(times: &[Vec<f64>], among: &[usize]) -> Option<usize> {
-    among.iter().copied().min_by(|&one, &other| median(&times[one]).total_cmp(&median(&times[other])))
+    let measured = among.iter().copied().filter(|&index| !times[index].is_empty());
+    measured.min_by(|&one, &other| median(&times[one]).total_cmp(&median(&times[other])))
 }
 
 #[cfg(test)]

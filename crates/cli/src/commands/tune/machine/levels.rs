@@ -50,15 +50,12 @@ pub(super) fn protocols(measured: &Measured) -> Vec<Protocol> {
     lines.iter().enumerate().map(protocol).collect()
 }
 
-/// What each further message of a fan adds beside its bytes, by the fans of sizes that travel so.
+/// What each further message of a fan adds beside its bytes, by the shortest that travel so.
 fn overhead(lines: &[Line], index: usize, fans: &[Fan]) -> Option<f64> {
     let own = &lines[index];
     let mine = |fan: &&Fan| at(lines, fan.bytes).from == own.from;
-    let sizes: std::collections::BTreeSet<u64> = fans.iter().filter(mine).map(|fan| fan.bytes).collect();
-    let each = |bytes: &u64| Some(further(fans, *bytes)? - own.per_byte * *bytes as f64);
-    let all: Vec<f64> = sizes.iter().filter_map(each).collect();
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    (!all.is_empty()).then(|| mean.clamp(0.0, own.latency))
+    let bytes = fans.iter().filter(mine).map(|fan| fan.bytes).min()?;
+    Some((further(fans, bytes)? - own.per_byte * bytes as f64).clamp(0.0, own.latency))
 }
 
 /// How much longer a fan takes with each further message of so many bytes.
