@@ -249,7 +249,7 @@ impl Tuning {
     pub fn advice(&self, collective: Collective, topology: &Topology, bytes: usize) -> Vec<Advice> {
         let shape = shape(topology);
         let distance = |cell: &Cell| {
-            let step = |one: usize, other: usize| (one as f64 / other as f64).log2().abs();
+            let step = |one: usize, other: usize| (scale(one) - scale(other)).abs();
             step(cell.nodes, shape.0) + step(cell.ranks_per_node, shape.1)
         };
         let mine = || self.cells.iter().filter(|cell| cell.collective == collective.name());
@@ -264,33 +264,74 @@ impl Tuning {
         }
         shapes.sort_by(|one, other| one.2.total_cmp(&other.2));
         shapes.truncate(if shapes.first().is_some_and(|nearest| nearest.2 == 0.0) { 1 } else { 2 });
-        // Each algorithm's time on each shape at this size; the more it counts the nearer the shape is.
-        let mut known: Vec<(Weighted, Vec<(&str, f64, usize)>)> = Vec::new();
+        // Each algorithm's time on each shape at this size; the nearer the shape is, the more it counts.
+        let (mut between, mut lists) = (Vec::new(), Vec::new());
         for &(nodes, ranks, away) in &shapes {
             let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
             let times = at_size(cells.collect(), bytes);
             if !times.is_empty() {
-                known.push((Weighted { shape: (nodes, ranks), weight: 1.0 / (away + 1e-9) }, times));
+                let weight = 1.0 / (away + 1e-9);
+                between.push(Weighted { shape: (nodes, ranks), weight });
+                lists.push((weight, times));
             }
         }
-        let algorithms: BTreeSet<&str> = known.iter().flat_map(|(_, times)| times.iter().map(|time| time.0)).collect();
-        let mut advice: Vec<Advice> = Vec::with_capacity(algorithms.len());
-        for algorithm in algorithms {
-            let (mut logs, mut weights, mut cells) = (0.0, 0.0, 0);
-            for (Weighted { weight, .. }, times) in &known {
-                let listed = times.iter().find(|time| time.0 == algorithm);
-                // As in a cell: what is not listed took as long as the slowest at least.
-                let slowest = || times.iter().map(|time| time.1).fold(0.0, f64::max);
-                logs += weight * listed.map_or_else(slowest, |time| time.1).ln();
-                weights += weight;
-                cells += listed.map_or(0, |time| time.2);
-            }
-            let between = known.iter().map(|(weighted, _)| *weighted).collect::<Vec<_>>();
-            let microseconds = (logs / weights).exp() * unlike(collective, algorithm, topology, bytes, &between);
-            advice.push(Advice { algorithm: algorithm.into(), microseconds, cells });
-        }
+        let known = blend(&lists);
+        let unlike = known.iter().map(|known| unlike(collective, known.0, topology, bytes, &between));
+        let unlike: Vec<Option<f64>> = unlike.collect();
+        // What nobody can look into, the MPI's own, is taken for the average of what can be.
+        let seen: Vec<f64> = unlike.iter().flatten().map(|factor| factor.ln()).collect();
+        let average = (seen.iter().sum::<f64>() / seen.len().max(1) as f64).exp();
+        let corrected = |((algorithm, time, cells), unlike): (Known<'_>, Option<f64>)| Advice {
+            algorithm: algorithm.into(),
+            microseconds: time * unlike.unwrap_or(average),
+            cells,
+        };
+        let mut advice: Vec<Advice> = known.into_iter().zip(unlike).map(corrected).collect();
         advice.sort_by(|one, other| one.microseconds.total_cmp(&other.microseconds));
         advice
+    }
+}
+
+/// Where a number of nodes or ranks lies between powers of two. Rounds go by the next of them, loads by the number: halfway.
+fn scale(number: usize) -> f64 {
+    let exact = (number.max(1) as f64).log2();
+    (exact + exact.ceil()) / 2.0
+}
+
+/// What is known of an algorithm at some place: its name, its time, and from how many cells.
+type Known<'a> = (&'a str, f64, usize);
+
+/// Times between some places, which count as they are weighted: the mean of logarithms, for every algorithm that is known at any.
+fn blend<'a>(lists: &[(f64, Vec<Known<'a>>)]) -> Vec<Known<'a>> {
+    let algorithms: BTreeSet<&str> = lists.iter().flat_map(|(_, list)| list.iter().map(|known| known.0)).collect();
+    let weights: f64 = lists.iter().map(|(weight, _)| weight).sum();
+    let blended = |algorithm: &'a str| {
+        let (mut logs, mut cells) = (0.0, 0);
+        for (weight, list) in lists {
+            let listed = list.iter().find(|known| known.0 == algorithm);
+            logs += weight * listed.map_or_else(|| guess(algorithm, list, lists), |known| known.1.ln());
+            cells += listed.map_or(0, |known| known.2);
+        }
+        (algorithm, (logs / weights).exp(), cells)
+    };
+    algorithms.into_iter().map(blended).collect()
+}
+
+/// The logarithm of an algorithm's time at a place where it was not measured: from where it was, by what the algorithms did that were
+/// measured at both places. It was not measured because it promised little: it took as long as half of those listed at least.
+fn guess(algorithm: &str, list: &[Known<'_>], lists: &[(f64, Vec<Known<'_>>)]) -> f64 {
+    let mut logs: Vec<f64> = list.iter().map(|known| known.1.ln()).collect();
+    logs.sort_by(f64::total_cmp);
+    let elsewhere = lists.iter().filter_map(|(_, other)| {
+        let there = other.iter().find(|known| known.0 == algorithm)?.1.ln();
+        let change = |here: &Known<'_>| Some(here.1.ln() - other.iter().find(|known| known.0 == here.0)?.1.ln());
+        let changes: Vec<f64> = list.iter().filter_map(change).collect();
+        (!changes.is_empty()).then(|| there + changes.iter().sum::<f64>() / changes.len() as f64)
+    });
+    let elsewhere: Vec<f64> = elsewhere.collect();
+    match elsewhere.is_empty() {
+        true => logs.last().copied().unwrap_or(0.0),
+        false => (elsewhere.iter().sum::<f64>() / elsewhere.len() as f64).max(logs[logs.len() / 2]),
     }
 }
 
@@ -306,28 +347,33 @@ const BYTES_OF_A_STEP: f64 = 4096.0;
 
 /// Times between shapes lie on a smooth line only if the algorithm does the same there: one that folds the ranks beyond a power of two
 /// takes more steps with 6 ranks than with 4 or 8. So many times more, by the closed forms of what it sends, than between the shapes
-/// that were measured; 1 where nothing is known.
-fn unlike(collective: Collective, algorithm: &str, topology: &Topology, bytes: usize, between: &[Weighted]) -> f64 {
+/// that were measured; nothing where that cannot be told.
+fn unlike(
+    collective: Collective,
+    algorithm: &str,
+    topology: &Topology,
+    bytes: usize,
+    between: &[Weighted],
+) -> Option<f64> {
     if between.iter().any(|known| known.shape == shape(topology)) {
-        return 1.0;
+        return Some(1.0);
     }
-    let Ok(choice) = Choice::parse(collective, algorithm) else { return 1.0 };
+    let choice = Choice::parse(collective, algorithm).ok()?;
     let cost = |topology: Topology| {
         let prepared = choice.prepare(&Problem::new(collective, topology)).ok()?;
         let cut = matches!(collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
         let block = bytes as f64 / if cut { prepared.blocks().max(1) as f64 } else { 1.0 };
         let cost = prepared.cost();
-        // One more for what is no message: copies, meetings.
-        Some((1.0 + cost.steps as f64 + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
+        // One more for what is no message: copies, meetings. Messages at once are no single one: a rank sends one after the other.
+        let messages = cost.steps.max(cost.messages) as f64;
+        Some((1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
     };
-    let Some(here) = cost(topology.clone()) else { return 1.0 };
     let (mut logs, mut weights) = (0.0, 0.0);
     for Weighted { shape: (nodes, ranks), weight } in between {
-        let Some(there) = Topology::regular(*nodes, *ranks).ok().and_then(cost) else { return 1.0 };
-        logs += weight * there;
+        logs += weight * cost(Topology::regular(*nodes, *ranks).ok()?)?;
         weights += weight;
     }
-    (here - logs / weights).exp()
+    Some((cost(topology.clone())? - logs / weights).exp())
 }
 
 /// Nodes, and ranks on the fullest of them.
@@ -336,7 +382,7 @@ pub(crate) fn shape(topology: &Topology) -> (usize, usize) {
 }
 
 /// The times of algorithms at a size, on one shape, from the cells below and above it; and from how many cells.
-fn at_size<'a>(mut cells: Vec<&'a Cell>, bytes: usize) -> Vec<(&'a str, f64, usize)> {
+fn at_size(mut cells: Vec<&Cell>, bytes: usize) -> Vec<Known<'_>> {
     cells.sort_by_key(|cell| cell.bytes);
     let size = |bytes: usize| (bytes.max(1) as f64).ln();
     let below = cells.iter().rev().find(|cell| cell.bytes <= bytes);
@@ -348,25 +394,15 @@ fn at_size<'a>(mut cells: Vec<&'a Cell>, bytes: usize) -> Vec<(&'a str, f64, usi
         if alone && outside(low) {
             return vec![];
         }
-        return low.times.iter().map(|time| (time.algorithm.as_str(), time.median_us, 1)).collect();
+        return low.known();
     }
     let part = (size(bytes) - size(low.bytes)) / (size(high.bytes) - size(low.bytes));
-    let mut known: Vec<&str> = low.times.iter().chain(&high.times).map(|time| time.algorithm.as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    let time = |algorithm: &'a str| {
-        let time = low.time(algorithm).ln() * (1.0 - part) + high.time(algorithm).ln() * part;
-        (algorithm, time.exp(), 2)
-    };
-    known.into_iter().map(time).collect()
+    blend(&[(1.0 - part, low.known()), (part, high.known())])
 }
 
 impl Cell {
-    /// How long an algorithm took here. One that is not listed was dropped early: it took as long as the slowest at least.
-    fn time(&self, algorithm: &str) -> f64 {
-        let listed = self.times.iter().find(|time| time.algorithm == algorithm);
-        let slowest = || self.times.iter().map(|time| time.median_us).fold(0.0, f64::max);
-        listed.map_or_else(slowest, |time| time.median_us)
+    fn known(&self) -> Vec<Known<'_>> {
+        self.times.iter().map(|time| (time.algorithm.as_str(), time.median_us, 1)).collect()
     }
 
     /// Takes in times that were measured elsewhere. Machines differ by a factor from day to day: before they are compared, those
@@ -454,9 +490,22 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_was_dropped_counts_as_slow_as_the_slowest() {
+    fn an_algorithm_that_was_left_out_is_no_faster_than_half_of_the_others() {
         let tuning = file(&[cell((2, 4), 16, &[("tree", 1.0), ("nap", 9.0)]), cell((2, 4), 256, &[("nap", 4.0)])]);
         assert_eq!(best(&tuning, 2, 4, 17).unwrap().0, "tree");
+        // Known at one end only: as the others changed, by a factor of 2, from 10 to 20, halfway at the square root of 200.
+        let tuning = file(&[
+            cell((2, 4), 16, &[("tree", 1.0), ("nap", 2.0), ("ring", 10.0)]),
+            cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)]),
+        ]);
+        let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
+        let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+        assert!((ring.microseconds - 200.0f64.sqrt()).abs() < 1e-9 && ring.cells == 1, "{advice:?}");
+        // One that nobody can be compared with is as slow as the slowest.
+        let tuning = file(&[cell((2, 4), 16, &[("ring", 1.0)]), cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)])]);
+        let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
+        let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+        assert!((ring.microseconds - 2.0).abs() < 1e-9, "{advice:?}");
     }
 
     #[test]
@@ -477,7 +526,7 @@ mod tests {
         let advice = tuning.advice(Collective::Allreduce, &topology, 8);
         assert_eq!(advice[0].algorithm, "ring");
         let line = |at_8: f64, at_4: f64| {
-            let part = (3.0f64 / 2.0).log2();
+            let part = ((3.0f64).log2() + 2.0) / 2.0 - 1.0;
             (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
         };
         // One more than the steps, and what the bytes add: 8 of them in each step.
@@ -485,15 +534,21 @@ mod tests {
         let unlike = (5.0 + 4.0 * byte) / line(4.0 + 3.0 * byte, 3.0 + 2.0 * byte);
         assert!((advice[1].microseconds / (line(2.0, 1.0) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
         assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "recursive-doubling");
+        // What MPI does there nobody knows: as the others do.
+        let known = |mpi, doubling| [("mpi", mpi), ("recursive-doubling", doubling)];
+        let tuning = file(&[cell((2, 4), 8, &known(1.9, 2.0)), cell((2, 2), 8, &known(0.95, 1.0))]);
+        let advice = tuning.advice(Collective::Allreduce, &topology, 8);
+        assert_eq!(advice[0].algorithm, "mpi");
+        assert!((advice[0].microseconds / (line(1.9, 0.95) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
     }
 
     #[test]
-    fn what_only_one_shape_knows_counts_as_slow_as_the_slowest_of_the_other() {
+    fn what_only_one_shape_knows_is_no_faster_than_half_of_the_others_on_the_other() {
         let tuning = file(&[
-            cell((2, 4), 8, &[("ring", 1.0), ("nap", 1.1), ("tree", 8.0)]),
-            cell((2, 2), 8, &[("nap", 1.1), ("tree", 8.0)]),
+            cell((2, 4), 8, &[("ring", 1.0), ("smp", 1.1), ("tree", 8.0)]),
+            cell((2, 2), 8, &[("smp", 1.1), ("tree", 8.0)]),
         ]);
-        assert_eq!(best(&tuning, 2, 3, 8).unwrap().0, "nap");
+        assert_eq!(best(&tuning, 2, 3, 8).unwrap().0, "smp");
     }
 
     #[test]

@@ -137,15 +137,19 @@ impl Job<'_> {
         Ok(match turns.wrong_anywhere()? {
             Some(Measured::Wrong(reason)) => Contest::Wrong(Some(reason)),
             Some(_) => Contest::Wrong(None),
-            None => Contest::Times { times: std::mem::take(&mut turns.times), runs: turns.runs },
+            None => {
+                let (times, looks) = (std::mem::take(&mut turns.times), std::mem::take(&mut turns.looks));
+                Contest::Times { times, looks, runs: turns.runs }
+            }
         })
     }
 }
 
 /// How a contest ended.
 pub(in crate::commands) enum Contest {
-    /// The times of every algorithm in the order of rounds, in microseconds, and how many runs each is the mean of.
-    Times { times: Vec<Vec<f64>>, runs: usize },
+    /// The times of every algorithm in the order of rounds, in microseconds, and how many runs each is the mean of; and what each
+    /// took at first sight, which is all that is known of the hopeless.
+    Times { times: Vec<Vec<f64>>, looks: Vec<f64>, runs: usize },
     /// A result was wrong: on this rank, which says which, or on another.
     Wrong(Option<String>),
 }

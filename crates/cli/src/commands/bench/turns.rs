@@ -15,6 +15,8 @@ const MOST_RUNS: f64 = 1000.0;
 
 /// So many times as long as the best at a first look, which may be cold, and at a second.
 const HOPELESS: [f64; 2] = [30.0, 10.0];
+/// What takes less, in microseconds, costs nobody much time, and may have been disturbed.
+const CHEAP: f64 = 2000.0;
 
 /// The algorithms of a job at one size, as one rank sees them.
 pub(super) struct Turns<'a, T: Value> {
@@ -27,6 +29,8 @@ pub(super) struct Turns<'a, T: Value> {
     pub(super) runs: usize,
     /// Of every algorithm, in the order of rounds, in microseconds; the slowest rank's.
     pub(super) times: Vec<Vec<f64>>,
+    /// The better of the first runs, as far as there were any.
+    pub(super) looks: Vec<f64>,
 }
 
 impl<'a, T: Value> Turns<'a, T> {
@@ -51,7 +55,8 @@ impl<'a, T: Value> Turns<'a, T> {
             wanted,
             wrong: None,
         };
-        Ok(Turns { job, comm, times: vec![Vec::new(); plans.len()], plans, bench, order, runs: 1 })
+        let (times, looks) = (vec![Vec::new(); plans.len()], vec![f64::INFINITY; plans.len()]);
+        Ok(Turns { job, comm, plans, bench, order, runs: 1, times, looks })
     }
 
     /// The algorithm that a plan has chosen.
@@ -62,16 +67,15 @@ impl<'a, T: Value> Turns<'a, T> {
     /// One run of each, and another of those that are not hopeless; then those whose better run is not. What takes seconds where
     /// others take microseconds would otherwise spend the time of all.
     pub(super) fn first_look(&mut self) -> allhands::Result<Vec<usize>> {
-        let mut best = vec![f64::INFINITY; self.plans.len()];
         let mut on: Vec<usize> = (0..self.plans.len()).collect();
         for hopeless in HOPELESS {
             for &index in &on {
                 let mut time = [self.bench.batch(&mut self.plans[index], &self.job.names[index], 1)?];
                 self.comm.allreduce_in_place(&mut time, Op::max())?;
-                best[index] = best[index].min(time[0]);
+                self.looks[index] = self.looks[index].min(time[0]);
             }
-            let least = best.iter().copied().fold(f64::INFINITY, f64::min);
-            on.retain(|&index| best[index] <= hopeless * least);
+            let least = self.looks.iter().copied().fold(f64::INFINITY, f64::min);
+            on.retain(|&index| self.looks[index] <= (hopeless * least).max(CHEAP));
         }
         Ok(on)
     }

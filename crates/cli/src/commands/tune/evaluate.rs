@@ -48,18 +48,18 @@ pub(super) fn evaluate(
 ) -> std::result::Result<Vec<Regret>, Stop> {
     let mut regrets = Vec::new();
     for shape in shapes::held_out(comm.topology()) {
-        let Some(part) = shapes::part(comm, shape)? else { continue };
-        part.follow(tuning.clone());
-        for &collective in collectives {
-            for bytes in shapes::sizes_between(sizes) {
-                bar.set_message(format!("{collective} on {}x{}, {bytes} bytes", shape.0, shape.1));
-                regrets.push(regret(&part, collective, shape, bytes, seconds)?);
-                bar.inc(1);
+        if let Some(part) = shapes::part(comm, shape)? {
+            part.follow(tuning.clone());
+            for &collective in collectives {
+                for bytes in shapes::sizes_between(sizes) {
+                    bar.set_message(format!("{collective} on {}x{}, {bytes} bytes", shape.0, shape.1));
+                    regrets.push(regret(&part, collective, shape, bytes, seconds)?);
+                    bar.inc(1);
+                }
             }
         }
+        shapes::rest(comm)?;
     }
-    // Those who were not among a shape's ranks wait here for the others.
-    comm.barrier()?;
     Ok(regrets)
 }
 
@@ -194,8 +194,7 @@ mod tests {
         let mut state = 3;
         let (mut naive, mut fair) = (0.0, 0.0);
         for _ in 0..200 {
-            let times: Vec<Vec<f64>> =
-                (0..12).map(|_| (0..20).map(|_| 1.0 + random(&mut state)).collect()).collect();
+            let times: Vec<Vec<f64>> = (0..12).map(|_| (0..20).map(|_| 1.0 + random(&mut state)).collect()).collect();
             let all: Vec<usize> = (0..12).collect();
             let best = fastest(&times, &all).unwrap();
             naive += (median(&times[0]) / median(&times[best])).ln() / 200.0;

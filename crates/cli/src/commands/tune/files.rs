@@ -86,7 +86,6 @@ pub(super) fn summary(file: &Path, tuning: &Tuning, left: usize) -> Result<()> {
     Ok(())
 }
 
-
 /// Merges tuning files of one transport into another.
 pub(super) fn merge(files: &[PathBuf], output: &Path) -> Result<()> {
     let mut merged: Option<Tuning> = None;

@@ -145,7 +145,7 @@ impl Tune {
             None => {
                 let topology = work.topology.clone().map_or_else(|| Topology::regular(2, 4), Ok)?;
                 let first: Mutex<Result<()>> = Mutex::new(Ok(()));
-                let ranks = Threads::new(topology).timeout(Duration::from_secs(300)).run(|comm| {
+                let ranks = Threads::new(topology).timeout(Duration::from_secs(300) + work.budget).run(|comm| {
                     let outcome = work.rank(comm)?;
                     if comm.rank() == 0 {
                         *first.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = outcome;
@@ -238,13 +238,13 @@ impl Work {
                 let names = candidates::few(part, cell.collective, cell.bytes, &machine, &tuning.cells)?;
                 tuning.cells.push(settle(part, cell.collective, cell.bytes, &names, seconds[0])?);
             }
+            shapes::rest(comm)?;
             if comm.rank() == 0
                 && let Err(error) = files::write(&self.output, &tuning.to_string())
             {
                 return Ok(Err(error));
             }
         }
-        comm.barrier()?;
         bar.finish_and_clear();
         if comm.rank() > 0 {
             return Ok(Ok(()));

@@ -19,12 +19,13 @@ const CLOSE: f64 = 0.97;
 const MOST_ROUNDS: usize = 400;
 
 /// Fewer than this settle nothing.
-const FEWEST_ROUNDS: usize = 12;
+const FEWEST_ROUNDS: usize = 24;
 
-/// Times of candidates, in the order of rounds, and how many runs each is the mean of.
+/// Times of candidates, in the order of rounds, and how many runs each is the mean of; and what each took at first sight.
 pub(super) struct Times {
     pub(super) of: Vec<Vec<f64>>,
-    pub(super) runs: usize,
+    looks: Vec<f64>,
+    runs: usize,
 }
 
 /// Measures candidates of a collective at a size, on all ranks of a communicator, for about so many seconds at most; the same on
@@ -62,20 +63,23 @@ pub(super) fn still_on(times: &[Vec<f64>], on: &[usize], kept: Option<usize>) ->
     if open && on.len() > 1 && rounds < MOST_ROUNDS { on } else { vec![] }
 }
 
-/// The times of all, best first. Who dropped out early is compared with the fastest in the rounds that both took part in.
+/// The times of all, best first. Who dropped out early is compared with the fastest in the rounds that both took part in; of who was
+/// hopeless at first sight that is told.
 fn summed_up(names: &[String], times: &Times) -> Vec<Time> {
     let longest = times.of.iter().map(Vec::len).max().unwrap_or(0);
     let finalists: Vec<usize> = (0..names.len()).filter(|&index| times.of[index].len() == longest).collect();
     let Some(best) = fastest(&times.of, &finalists) else { return vec![] };
-    let time = |(name, own): (&String, &Vec<f64>)| Time {
-        algorithm: name.clone(),
-        median_us: median(&times.of[best]) * ratio(own, &times.of[best]).median,
-        p10_us: tenth(own, 1),
-        p90_us: tenth(own, 9),
-        samples: own.len() * times.runs,
+    let time = |index: usize| {
+        let (own, algorithm) = (&times.of[index], names[index].clone());
+        let look = times.looks[index];
+        if own.is_empty() {
+            return Time { algorithm, median_us: look, p10_us: look, p90_us: look, samples: 1 };
+        }
+        let median_us = median(&times.of[best]) * ratio(own, &times.of[best]).median;
+        let samples = own.len() * times.runs;
+        Time { algorithm, median_us, p10_us: tenth(own, 1), p90_us: tenth(own, 9), samples }
     };
-    let measured = names.iter().zip(&times.of).filter(|(_, own)| !own.is_empty());
-    let mut all: Vec<Time> = measured.map(time).collect();
+    let mut all: Vec<Time> = (0..names.len()).map(time).collect();
     all.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
     all
 }
@@ -92,7 +96,7 @@ pub(super) fn contest(
     let job =
         Job { collective, transport: &transport, names, sizes: &[bytes], iterations: None, warm_up: 2, bar: &bar };
     match job.contest(comm, bytes, judge)? {
-        Contest::Times { times, runs } => Ok(Times { of: times, runs }),
+        Contest::Times { times, looks, runs } => Ok(Times { of: times, looks, runs }),
         Contest::Wrong(reason) => Err(Stop::Wrong(reason)),
     }
 }
@@ -115,12 +119,12 @@ mod tests {
         let unmeasured = [times(4), vec![vec![]]].concat();
         assert_eq!(still_on(&unmeasured, &[0, 1, 2, 3, 4], None), [0, 2, 3]);
         // Settled: the others are known to be no faster.
-        assert!(still_on(&times(16), &[0, 2, 3], None).is_empty());
+        assert!(still_on(&times(24), &[0, 2, 3], None).is_empty());
     }
 
     #[test]
     fn who_may_be_faster_keeps_it_open() {
-        let noisy = |shift: usize| (0..16).map(|round| [1.0, 1.4][(round + shift) % 2]).collect::<Vec<f64>>();
+        let noisy = |shift: usize| (0..32).map(|round| [1.0, 1.4][(round + shift) % 2]).collect::<Vec<f64>>();
         assert_eq!(still_on(&[noisy(0), noisy(1)], &[0, 1], None), [0, 1]);
     }
 
@@ -128,9 +132,9 @@ mod tests {
     fn who_dropped_out_is_compared_in_common_rounds() {
         // The first four rounds were disturbed: twice as long for everybody.
         let best: Vec<f64> = [vec![2.0; 4], vec![1.0; 12]].concat();
-        let times = Times { of: vec![vec![6.0; 4], best, vec![]], runs: 10 };
+        let times = Times { of: vec![vec![6.0; 4], best, vec![]], looks: vec![7.0, 3.0, 5000.0], runs: 10 };
         let all = summed_up(&["slow".into(), "fast".into(), "hopeless".into()], &times);
-        assert_eq!(all.len(), 2);
+        assert_eq!((all[2].algorithm.as_str(), all[2].median_us, all[2].samples), ("hopeless", 5000.0, 1));
         assert_eq!((all[0].algorithm.as_str(), all[0].median_us, all[0].samples), ("fast", 1.0, 160));
         assert_eq!((all[1].algorithm.as_str(), all[1].median_us, all[1].samples), ("slow", 3.0, 40));
     }

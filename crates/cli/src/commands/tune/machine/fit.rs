@@ -24,7 +24,7 @@ const MOST_LINES: usize = 3;
 const FEWEST_SAMPLES: usize = 3;
 
 /// Another line must take away so much of what the others leave unexplained.
-const WORTH_A_LINE: f64 = 0.4;
+const WORTH_A_LINE: f64 = 0.5;
 
 /// Lines that are so close to their samples, as a share of the time, need no further ones.
 const CLOSE: f64 = 0.01;

@@ -105,13 +105,8 @@ fn measure_level(comm: &Comm, level: usize, seconds: f64) -> allhands::Result<Le
     let topology = comm.topology();
     let others = others(topology, level);
     let holds = (level > 0).then(|| topology.region_sizes(level).1);
-    let mut found = Level {
-        name: name(level),
-        holds,
-        meeting: 0.0,
-        measured: Measured::default(),
-        evidence: String::new(),
-    };
+    let mut found =
+        Level { name: name(level), holds, meeting: 0.0, measured: Measured::default(), evidence: String::new() };
     if let (false, Some(_)) = (others.is_empty(), holds) {
         let times = among(comm, Some(topology.region_of(level, comm.rank())), |region| {
             by_turns(region, &mut [meeting(region)?], seconds / 8.0)
@@ -191,7 +186,8 @@ fn measure_fans(comm: &Comm, others: &[usize], seconds: f64) -> allhands::Result
             let actions = FAN_BYTES.iter().map(|&bytes| exchange(fan, &pairs, bytes));
             by_turns(fan, &mut actions.collect::<allhands::Result<Vec<Action>>>()?, seconds)
         })?;
-        let fan = |(&bytes, times): (&usize, &Times)| Fan { others: width, bytes: bytes as u64, seconds: times.median() };
+        let fan =
+            |(&bytes, times): (&usize, &Times)| Fan { others: width, bytes: bytes as u64, seconds: times.median() };
         fans.extend(FAN_BYTES.iter().zip(times.iter().flatten()).map(fan));
     }
     Ok(fans)
@@ -216,7 +212,11 @@ fn measure_rates(comm: &Comm, seconds: f64) -> allhands::Result<(f64, f64, Strin
     }
     if let Some(times) = &sums {
         combine = (times[1].median() - times[0].median()).max(0.0) / LONG as f64;
-        told.push(format!("exchanging {LONG} B took {}, an allreduce of two ranks {}", times[0].told(), times[1].told()));
+        told.push(format!(
+            "exchanging {LONG} B took {}, an allreduce of two ranks {}",
+            times[0].told(),
+            times[1].told()
+        ));
     }
     Ok((copy, combine, told.join("; ")))
 }

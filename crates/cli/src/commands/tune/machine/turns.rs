@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use allhands::{Comm, Op, Options, Plan};
 
 use super::fit::Sample;
+use crate::commands::tune::shapes::rest;
 use crate::commands::tune::stats::{median, tenth};
 
 /// Something that all ranks of a communicator do together.
@@ -19,8 +20,6 @@ const BATCH: Duration = Duration::from_micros(100);
 const MOST_RUNS: f64 = 1000.0;
 /// Fewer are no median, more tell nothing new.
 const ROUNDS: [usize; 2] = [5, 60];
-/// How long ranks sleep that have nothing to do, before they look again whether the others are through.
-const NAP: Duration = Duration::from_micros(500);
 
 impl Times {
     pub(super) fn median(&self) -> f64 {
@@ -47,11 +46,7 @@ pub(super) fn among<R>(
 ) -> allhands::Result<Option<R>> {
     let part = comm.split(color.map_or(0, |color| 1 + color as u64), comm.rank() as u64)?;
     let result = color.is_some().then(|| act(&part)).transpose()?;
-    let mut through = comm.barrier_plan()?;
-    let mut pending = through.start(&[], &mut [])?;
-    while !pending.test()? {
-        std::thread::sleep(NAP);
-    }
+    rest(comm)?;
     Ok(result)
 }
 
