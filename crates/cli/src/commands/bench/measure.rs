@@ -23,6 +23,9 @@ pub(in crate::commands) struct Job<'a> {
     pub(in crate::commands) bar: &'a ProgressBar,
 }
 
+/// Who goes on, by the times so far in the order of rounds, and by the seconds since the beginning.
+pub(in crate::commands) type Judge<'a> = dyn FnMut(&[Vec<f64>], f64) -> Vec<usize> + 'a;
+
 /// What a rank has to tell.
 pub(in crate::commands) enum Measured {
     /// The same on every rank.
@@ -109,7 +112,7 @@ impl Job<'_> {
         &self,
         comm: &Comm,
         bytes: usize,
-        judge: &mut dyn FnMut(&[Vec<f64>], f64) -> Vec<usize>,
+        judge: &mut Judge<'_>,
     ) -> allhands::Result<Contest> {
         match bytes.is_multiple_of(8) && self.collective != Collective::Barrier {
             true => self.judged::<f64>(comm, bytes, judge),
@@ -117,12 +120,7 @@ impl Job<'_> {
         }
     }
 
-    fn judged<T: Value>(
-        &self,
-        comm: &Comm,
-        bytes: usize,
-        judge: &mut dyn FnMut(&[Vec<f64>], f64) -> Vec<usize>,
-    ) -> allhands::Result<Contest> {
+    fn judged<T: Value>(&self, comm: &Comm, bytes: usize, judge: &mut Judge<'_>) -> allhands::Result<Contest> {
         let mut order = Shuffle::new();
         let mut turns = Turns::<T>::new(self, comm, bytes, &mut order)?;
         let begin = Instant::now();

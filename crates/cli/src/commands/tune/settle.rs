@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 
 use super::Stop;
 use super::stats::{fastest, median, ratio, tenth};
-use crate::commands::bench::measure::{Contest, Job};
+use crate::commands::bench::measure::{Contest, Job, Judge};
 
 /// After so many rounds, what clearly takes longer than the fastest by more than a factor has no further turns. Those who stay
 /// near it stay long: between cells, their times are compared too.
@@ -90,7 +90,7 @@ pub(super) fn contest(
     collective: Collective,
     bytes: usize,
     names: &[String],
-    judge: &mut dyn FnMut(&[Vec<f64>], f64) -> Vec<usize>,
+    judge: &mut Judge<'_>,
 ) -> Result<Times, Stop> {
     let (transport, bar) = (comm.transport(), ProgressBar::hidden());
     let job =

@@ -127,7 +127,7 @@ pub(super) fn at(lines: &[Line], bytes: u64) -> &Line {
 }
 
 /// Samples that each line serves.
-pub(super) fn served<'a>(lines: &[Line], index: usize, samples: &'a [Sample]) -> Vec<Sample> {
+pub(super) fn served(lines: &[Line], index: usize, samples: &[Sample]) -> Vec<Sample> {
     let until = lines.get(index + 1).map_or(u64::MAX, |next| next.from);
     samples.iter().filter(|sample| (lines[index].from..until).contains(&sample.bytes)).copied().collect()
 }
