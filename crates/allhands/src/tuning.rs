@@ -249,7 +249,7 @@ impl Tuning {
     pub fn advice(&self, collective: Collective, topology: &Topology, bytes: usize) -> Vec<Advice> {
         let shape = shape(topology);
         let distance = |cell: &Cell| {
-            let step = |one: usize, other: usize| (scale(one) - scale(other)).abs();
+            let step = |one: usize, other: usize| (one as f64 / other as f64).log2().abs();
             step(cell.nodes, shape.0) + step(cell.ranks_per_node, shape.1)
         };
         let mine = || self.cells.iter().filter(|cell| cell.collective == collective.name());
@@ -290,12 +290,6 @@ impl Tuning {
         advice.sort_by(|one, other| one.microseconds.total_cmp(&other.microseconds));
         advice
     }
-}
-
-/// Where a number of nodes or ranks lies between powers of two. Rounds go by the next of them, loads by the number: halfway.
-fn scale(number: usize) -> f64 {
-    let exact = (number.max(1) as f64).log2();
-    (exact + exact.ceil()) / 2.0
 }
 
 /// What is known of an algorithm at some place: its name, its time, and from how many cells.
@@ -526,7 +520,7 @@ mod tests {
         let advice = tuning.advice(Collective::Allreduce, &topology, 8);
         assert_eq!(advice[0].algorithm, "ring");
         let line = |at_8: f64, at_4: f64| {
-            let part = ((3.0f64).log2() + 2.0) / 2.0 - 1.0;
+            let part = (3.0f64 / 2.0).log2();
             (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
         };
         // One more than the steps, and what the bytes add: 8 of them in each step.
