@@ -2,12 +2,13 @@
 //!
 //! A file holds cells: a collective on a shape (nodes x ranks a node) at a size, with the times of the algorithms that were
 //! measured there, best first. Between cells the time of an algorithm is interpolated, straight lines through the logarithms
-//! of sizes, nodes and ranks a node; the algorithm with the least is chosen. Far outside of what was measured a file is silent.
+//! of sizes, nodes and ranks a node, and corrected where it sends more or less than such a line says; the algorithm with the least
+//! is chosen. Far outside of what was measured a file is silent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use allhands_schedule::{Choice, Collective, Topology};
+use allhands_schedule::{Choice, Collective, Problem, Topology};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -214,18 +215,33 @@ impl Tuning {
         Ok(())
     }
 
-    /// Adds what another file knows; where both know a cell, the other's replaces ours.
+    /// Adds what another file knows. Where both know a cell, the one measured more often counts, the other file's if they are equal; times
+    /// of algorithms that only one of them knows are scaled by what the common ones took. Facts that differ stand side by side.
+    ///
+    /// ```
+    /// use allhands::Tuning;
+    /// let mut threads = Tuning::new("threads");
+    /// assert!(threads.merge(Tuning::new("threads")).is_ok());
+    /// let refused = threads.merge(Tuning::new("Open MPI v5.0.11")).unwrap_err();
+    /// assert!(refused.to_string().contains("of different transports"));
+    /// ```
     pub fn merge(&mut self, other: Tuning) -> Result<(), TuningError> {
         if self.transport != other.transport {
             return Err(TuningError::Transports { one: self.transport.clone(), other: other.transport });
         }
         for cell in other.cells {
             match self.cells.iter_mut().find(|known| known.place() == cell.place()) {
-                Some(known) => *known = cell,
+                Some(known) => known.pool(cell.times),
                 None => self.cells.push(cell),
             }
         }
-        self.about.extend(other.about);
+        for (key, value) in other.about {
+            match self.about.get_mut(&key) {
+                Some(known) if !known.split("; ").any(|one| one == value) => *known += &format!("; {value}"),
+                Some(_) => {}
+                None => _ = self.about.insert(key, value),
+            }
+        }
         Ok(())
     }
 
@@ -248,29 +264,110 @@ impl Tuning {
         }
         shapes.sort_by(|one, other| one.2.total_cmp(&other.2));
         shapes.truncate(if shapes.first().is_some_and(|nearest| nearest.2 == 0.0) { 1 } else { 2 });
-        // The logarithm of each algorithm's time on each shape, weighted by how near it is.
-        let mut sums: BTreeMap<&str, (f64, f64, usize, usize)> = BTreeMap::new();
+        // Each algorithm's time on each shape at this size; the nearer the shape is, the more it counts.
+        let (mut between, mut lists) = (Vec::new(), Vec::new());
         for &(nodes, ranks, away) in &shapes {
             let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
-            let weight = 1.0 / (away + 1e-9);
-            for (algorithm, time, used) in at_size(cells.collect(), bytes) {
-                let sum = sums.entry(algorithm).or_default();
-                *sum = (sum.0 + weight * time.ln(), sum.1 + weight, sum.2 + used, sum.3 + 1);
+            let times = at_size(cells.collect(), bytes);
+            if !times.is_empty() {
+                let weight = 1.0 / (away + 1e-9);
+                between.push(Weighted { shape: (nodes, ranks), weight });
+                lists.push((weight, times));
             }
         }
-        // Only what was measured on all of them can be compared.
-        let everywhere = sums.values().map(|sum| sum.3).max().unwrap_or(0);
-        let known = sums.into_iter().filter(|(_, sum)| sum.3 == everywhere);
-        let mut advice: Vec<Advice> = known
-            .map(|(algorithm, (logs, weights, cells, _))| Advice {
-                algorithm: algorithm.into(),
-                microseconds: (logs / weights).exp(),
-                cells,
-            })
-            .collect();
+        let known = blend(&lists);
+        let unlike = known.iter().map(|known| unlike(collective, known.0, topology, bytes, &between));
+        let unlike: Vec<Option<f64>> = unlike.collect();
+        // What nobody can look into, the MPI's own, is taken for the average of what can be.
+        let seen: Vec<f64> = unlike.iter().flatten().map(|factor| factor.ln()).collect();
+        let average = (seen.iter().sum::<f64>() / seen.len().max(1) as f64).exp();
+        let corrected = |((algorithm, time, cells), unlike): (Known<'_>, Option<f64>)| Advice {
+            algorithm: algorithm.into(),
+            microseconds: time * unlike.unwrap_or(average),
+            cells,
+        };
+        let mut advice: Vec<Advice> = known.into_iter().zip(unlike).map(corrected).collect();
         advice.sort_by(|one, other| one.microseconds.total_cmp(&other.microseconds));
         advice
     }
+}
+
+/// What is known of an algorithm at some place: its name, its time, and from how many cells.
+type Known<'a> = (&'a str, f64, usize);
+
+/// Times between some places, which count as they are weighted: the mean of logarithms, for every algorithm that is known at any.
+fn blend<'a>(lists: &[(f64, Vec<Known<'a>>)]) -> Vec<Known<'a>> {
+    let algorithms: BTreeSet<&str> = lists.iter().flat_map(|(_, list)| list.iter().map(|known| known.0)).collect();
+    let weights: f64 = lists.iter().map(|(weight, _)| weight).sum();
+    let blended = |algorithm: &'a str| {
+        let (mut logs, mut cells) = (0.0, 0);
+        for (weight, list) in lists {
+            let listed = list.iter().find(|known| known.0 == algorithm);
+            logs += weight * listed.map_or_else(|| guess(algorithm, list, lists), |known| known.1.ln());
+            cells += listed.map_or(0, |known| known.2);
+        }
+        (algorithm, (logs / weights).exp(), cells)
+    };
+    algorithms.into_iter().map(blended).collect()
+}
+
+/// The logarithm of an algorithm's time at a place where it was not measured: from where it was, by what the algorithms did that were
+/// measured at both places. It was not measured because it promised little: it took as long as half of those listed at least.
+fn guess(algorithm: &str, list: &[Known<'_>], lists: &[(f64, Vec<Known<'_>>)]) -> f64 {
+    let mut logs: Vec<f64> = list.iter().map(|known| known.1.ln()).collect();
+    logs.sort_by(f64::total_cmp);
+    let elsewhere = lists.iter().filter_map(|(_, other)| {
+        let there = other.iter().find(|known| known.0 == algorithm)?.1.ln();
+        let change = |here: &Known<'_>| Some(here.1.ln() - other.iter().find(|known| known.0 == here.0)?.1.ln());
+        let changes: Vec<f64> = list.iter().filter_map(change).collect();
+        (!changes.is_empty()).then(|| there + changes.iter().sum::<f64>() / changes.len() as f64)
+    });
+    let elsewhere: Vec<f64> = elsewhere.collect();
+    match elsewhere.is_empty() {
+        true => logs.last().copied().unwrap_or(0.0),
+        false => (elsewhere.iter().sum::<f64>() / elsewhere.len() as f64).max(logs[logs.len() / 2]),
+    }
+}
+
+/// A shape that was measured, and how much it counts.
+#[derive(Clone, Copy)]
+struct Weighted {
+    shape: (usize, usize),
+    weight: f64,
+}
+
+/// So many bytes of a message cost about as much as the message itself: a round number between what machines have.
+const BYTES_OF_A_STEP: f64 = 4096.0;
+
+/// Times between shapes lie on a smooth line only if the algorithm does the same there: one that folds the ranks beyond a power of two
+/// takes more steps with 6 ranks than with 4 or 8. So many times more, by the closed forms of what it sends, than between the shapes
+/// that were measured; nothing where that cannot be told.
+fn unlike(
+    collective: Collective,
+    algorithm: &str,
+    topology: &Topology,
+    bytes: usize,
+    between: &[Weighted],
+) -> Option<f64> {
+    if between.iter().any(|known| known.shape == shape(topology)) {
+        return Some(1.0);
+    }
+    let choice = Choice::parse(collective, algorithm).ok()?;
+    let cost = |topology: Topology| {
+        let prepared = choice.prepare(&Problem::new(collective, topology)).ok()?;
+        let cut = matches!(collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
+        let block = bytes as f64 / if cut { prepared.blocks().max(1) as f64 } else { 1.0 };
+        let cost = prepared.cost();
+        // One more for what is no message: copies, meetings. Messages at once are no single one: a rank sends one after the other.
+        let messages = cost.steps.max(cost.messages) as f64;
+        Some((1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
+    };
+    let (mut logs, mut weights) = (0.0, 0.0);
+    for Weighted { shape: (nodes, ranks), weight } in between {
+        logs += weight * cost(Topology::regular(*nodes, *ranks).ok()?)?;
+        weights += weight;
+    }
+    Some((cost(topology.clone())? - logs / weights).exp())
 }
 
 /// Nodes, and ranks on the fullest of them.
@@ -279,7 +376,7 @@ pub(crate) fn shape(topology: &Topology) -> (usize, usize) {
 }
 
 /// The times of algorithms at a size, on one shape, from the cells below and above it; and from how many cells.
-fn at_size<'a>(mut cells: Vec<&'a Cell>, bytes: usize) -> Vec<(&'a str, f64, usize)> {
+fn at_size(mut cells: Vec<&Cell>, bytes: usize) -> Vec<Known<'_>> {
     cells.sort_by_key(|cell| cell.bytes);
     let size = |bytes: usize| (bytes.max(1) as f64).ln();
     let below = cells.iter().rev().find(|cell| cell.bytes <= bytes);
@@ -291,25 +388,41 @@ fn at_size<'a>(mut cells: Vec<&'a Cell>, bytes: usize) -> Vec<(&'a str, f64, usi
         if alone && outside(low) {
             return vec![];
         }
-        return low.times.iter().map(|time| (time.algorithm.as_str(), time.median_us, 1)).collect();
+        return low.known();
     }
     let part = (size(bytes) - size(low.bytes)) / (size(high.bytes) - size(low.bytes));
-    let mut known: Vec<&str> = low.times.iter().chain(&high.times).map(|time| time.algorithm.as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    let time = |algorithm: &'a str| {
-        let time = low.time(algorithm).ln() * (1.0 - part) + high.time(algorithm).ln() * part;
-        (algorithm, time.exp(), 2)
-    };
-    known.into_iter().map(time).collect()
+    blend(&[(1.0 - part, low.known()), (part, high.known())])
 }
 
 impl Cell {
-    /// How long an algorithm took here. One that is not listed was dropped early: it took as long as the slowest at least.
-    fn time(&self, algorithm: &str) -> f64 {
-        let listed = self.times.iter().find(|time| time.algorithm == algorithm);
-        let slowest = || self.times.iter().map(|time| time.median_us).fold(0.0, f64::max);
-        listed.map_or_else(slowest, |time| time.median_us)
+    fn known(&self) -> Vec<Known<'_>> {
+        self.times.iter().map(|time| (time.algorithm.as_str(), time.median_us, 1)).collect()
+    }
+
+    /// Takes in times that were measured elsewhere. Machines differ by a factor from day to day: before they are compared, those
+    /// times are scaled by what the algorithms that both know took here and there.
+    fn pool(&mut self, times: Vec<Time>) {
+        let ratio = |time: &Time| {
+            let known = self.times.iter().find(|known| known.algorithm == time.algorithm)?;
+            Some((known.median_us / time.median_us).ln())
+        };
+        let common: Vec<f64> = times.iter().filter_map(ratio).collect();
+        let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
+        let ours = samples(&self.times) > samples(&times);
+        let scale = (common.iter().sum::<f64>() / common.len().max(1) as f64).exp();
+        // The one that was measured more often stays as it is.
+        let (mut kept, scaled, scale) = match ours {
+            true => (std::mem::take(&mut self.times), times, scale),
+            false => (times, std::mem::take(&mut self.times), 1.0 / scale),
+        };
+        for time in scaled {
+            if !kept.iter().any(|known| known.algorithm == time.algorithm) {
+                let [median_us, p10_us, p90_us] = [time.median_us, time.p10_us, time.p90_us].map(|us| us * scale);
+                kept.push(Time { median_us, p10_us, p90_us, ..time });
+            }
+        }
+        kept.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
+        self.times = kept;
     }
 
     fn place(&self) -> (&str, usize, usize, usize) {
@@ -371,18 +484,65 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_was_dropped_counts_as_slow_as_the_slowest() {
+    fn an_algorithm_that_was_left_out_is_no_faster_than_half_of_the_others() {
         let tuning = file(&[cell((2, 4), 16, &[("tree", 1.0), ("nap", 9.0)]), cell((2, 4), 256, &[("nap", 4.0)])]);
         assert_eq!(best(&tuning, 2, 4, 17).unwrap().0, "tree");
+        // Known at one end only: as the others changed, by a factor of 2, from 10 to 20, halfway at the square root of 200.
+        let tuning = file(&[
+            cell((2, 4), 16, &[("tree", 1.0), ("nap", 2.0), ("ring", 10.0)]),
+            cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)]),
+        ]);
+        let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
+        let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+        assert!((ring.microseconds - 200.0f64.sqrt()).abs() < 1e-9 && ring.cells == 1, "{advice:?}");
+        // One that nobody can be compared with is as slow as the slowest.
+        let tuning = file(&[cell((2, 4), 16, &[("ring", 1.0)]), cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)])]);
+        let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
+        let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+        assert!((ring.microseconds - 2.0).abs() < 1e-9, "{advice:?}");
     }
 
     #[test]
     fn shapes_in_between_are_interpolated_and_distant_ones_unknown() {
-        let tuning = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((8, 4), 8, &[("nap", 4.0)])]);
-        assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 1e-6);
-        assert_eq!(best(&tuning, 2, 4, 8), Some(("nap".into(), 1.0)));
+        let tuning = file(&[cell((2, 4), 8, &[("tree", 1.0)]), cell((8, 4), 8, &[("tree", 4.0)])]);
+        assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 0.1);
+        assert_eq!(best(&tuning, 2, 4, 8), Some(("tree".into(), 1.0)));
         assert_eq!((best(&tuning, 64, 4, 8), best(&tuning, 1, 4, 8)), (None, None));
-        assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("nap", None));
+        assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("tree", None));
+    }
+
+    #[test]
+    fn an_algorithm_that_folds_is_not_taken_for_a_smooth_one() {
+        // Recursive doubling takes 2 steps with 4 ranks, 3 with 8, and 4 with 6; a ring takes as many as the line says.
+        let times = |doubling, ring| [("recursive-doubling", doubling), ("ring", ring)];
+        let tuning = file(&[cell((2, 4), 8, &times(2.0, 2.4)), cell((2, 2), 8, &times(1.0, 1.2))]);
+        let topology = Topology::regular(2, 3).unwrap();
+        let advice = tuning.advice(Collective::Allreduce, &topology, 8);
+        assert_eq!(advice[0].algorithm, "ring");
+        let line = |at_8: f64, at_4: f64| {
+            let part = (3.0f64 / 2.0).log2();
+            (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
+        };
+        // One more than the steps, and what the bytes add: 8 of them in each step.
+        let byte = 8.0 / 4096.0;
+        let unlike = (5.0 + 4.0 * byte) / line(4.0 + 3.0 * byte, 3.0 + 2.0 * byte);
+        assert!((advice[1].microseconds / (line(2.0, 1.0) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
+        assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "recursive-doubling");
+        // What MPI does there nobody knows: as the others do.
+        let known = |mpi, doubling| [("mpi", mpi), ("recursive-doubling", doubling)];
+        let tuning = file(&[cell((2, 4), 8, &known(1.9, 2.0)), cell((2, 2), 8, &known(0.95, 1.0))]);
+        let advice = tuning.advice(Collective::Allreduce, &topology, 8);
+        assert_eq!(advice[0].algorithm, "mpi");
+        assert!((advice[0].microseconds / (line(1.9, 0.95) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
+    }
+
+    #[test]
+    fn what_only_one_shape_knows_is_no_faster_than_half_of_the_others_on_the_other() {
+        let tuning = file(&[
+            cell((2, 4), 8, &[("ring", 1.0), ("smp", 1.1), ("tree", 8.0)]),
+            cell((2, 2), 8, &[("smp", 1.1), ("tree", 8.0)]),
+        ]);
+        assert_eq!(best(&tuning, 2, 3, 8).unwrap().0, "smp");
     }
 
     #[test]
@@ -408,11 +568,48 @@ mod tests {
     }
 
     #[test]
-    fn files_merge_and_the_later_one_wins() {
+    fn files_merge_and_the_later_one_wins_among_equals() {
         let mut one = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((2, 4), 64, &[("nap", 2.0)])]);
-        one.merge(file(&[cell((2, 4), 64, &[("ring", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
+        one.merge(file(&[cell((2, 4), 64, &[("nap", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
         assert_eq!(one.cells.len(), 3);
-        assert_eq!(best(&one, 2, 4, 64), Some(("ring".into(), 1.5)));
+        assert_eq!(best(&one, 2, 4, 64), Some(("nap".into(), 1.5)));
         assert!(one.merge(Tuning::new("Open MPI")).unwrap_err().to_string().contains("threads and Open MPI"));
+        let again: Tuning = one.to_string().parse().unwrap();
+        assert_eq!(again.cells, one.cells);
+    }
+
+    #[test]
+    fn more_samples_win_and_the_rest_is_scaled() {
+        let mut sure = cell((2, 4), 64, &[("nap", 2.0), ("tree", 4.0)]);
+        sure.times.iter_mut().for_each(|time| time.samples = 100);
+        // A machine twice as slow that day; it alone knows ring and smp.
+        let slow = cell((2, 4), 64, &[("ring", 3.0), ("nap", 4.0), ("tree", 8.0), ("smp", 10.0)]);
+        for swapped in [false, true] {
+            let (mut one, other) = (file(std::slice::from_ref(&sure)), file(std::slice::from_ref(&slow)));
+            if swapped {
+                let mut merged = other;
+                merged.merge(one).unwrap();
+                one = merged;
+            } else {
+                one.merge(other).unwrap();
+            }
+            let times: Vec<(&str, f64, usize)> =
+                one.cells[0].times.iter().map(|time| (time.algorithm.as_str(), time.median_us, time.samples)).collect();
+            assert_eq!(times, [("ring", 1.5, 1), ("nap", 2.0, 100), ("tree", 4.0, 100), ("smp", 5.0, 1)]);
+        }
+    }
+
+    #[test]
+    fn facts_of_merged_files_stand_side_by_side() {
+        let told = |host: &str| {
+            let mut tuning = Tuning::new("threads");
+            tuning.about.insert("host".into(), host.into());
+            tuning
+        };
+        let mut merged = told("a");
+        for host in ["b", "a", "b"] {
+            merged.merge(told(host)).unwrap();
+        }
+        assert_eq!(merged.about["host"], "a; b");
     }
 }

@@ -445,3 +445,83 @@ fn a_choice_without_a_size_or_with_a_bad_machine_is_refused() {
     refused(&run("explain allgather --topology 4x4 --bytes 8 --machine laptop"), &["no machine \"laptop\"", "generic"]);
     refused(&run("explain allgather --topology 4x4 --bytes 8 --format svg"), &["--algorithm"]);
 }
+
+/// A folder for one test, empty.
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("the temporary directory can be written");
+    path
+}
+
+#[test]
+fn tuning_writes_both_files_goes_on_and_is_evaluated() {
+    let folder = folder("tuning");
+    let (tuned, machine) = (folder.join("here.toml"), folder.join("here.machine.toml"));
+    let tune = |bytes: &str| {
+        let output = tuned.to_str().expect("a path");
+        allhands(&["tune", "bcast", "--topology", "2x2", "--budget", "1s", "--bytes", bytes, "--output", output])
+    };
+    let first = tune("8");
+    assert_eq!(first.code, Some(0), "{}{}", first.out, first.err);
+    assert!(first.out.contains("here.machine.toml: what messages cost there"), "{}", first.out);
+    let measured = fs::read_to_string(&machine).expect("the machine file");
+    assert!(measured.contains("4 ranks of threads as") && measured.contains("[level.short]"), "{measured}");
+
+    // Started again for more sizes, it keeps the cells and the machine that it has.
+    let cells = |path: &PathBuf| fs::read_to_string(path).expect("the file").matches("[[cell]]").count();
+    let begun = cells(&tuned);
+    assert!((1..=3).contains(&begun), "{begun}");
+    let second = tune("8..64");
+    assert_eq!(second.code, Some(0), "{}{}", second.out, second.err);
+    assert!(cells(&tuned) > begun);
+    assert_eq!(fs::read_to_string(&machine).expect("the machine file"), measured);
+
+    let simulated = format!("simulate allreduce --topology 4x2 --bytes 8 --machine {}", machine.display());
+    let simulated = run(&simulated);
+    assert_eq!(simulated.code, Some(0), "{}", simulated.err);
+
+    let evaluated = format!("tune bcast --topology 2x2 --budget 1s --bytes 8..64 --evaluate {}", tuned.display());
+    let evaluated = run(&evaluated);
+    assert_eq!(evaluated.code, Some(0), "{}", evaluated.err);
+    assert!(evaluated.out.contains("cells that were not tuned") && evaluated.out.contains("beyond doubt"));
+}
+
+#[test]
+fn a_damaged_machine_file_is_measured_anew() {
+    let folder = folder("damaged");
+    let (tuned, machine) = (folder.join("here.toml"), folder.join("here.machine.toml"));
+    fs::write(&machine, "schema = 1").expect("written");
+    let tune = format!("tune reduce --topology 1x2 --budget 1s --bytes 8 --output {}", tuned.display());
+    let outcome = run(&tune);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.err);
+    assert!(fs::read_to_string(&machine).expect("the machine file").contains("2 ranks of threads"));
+}
+
+#[test]
+fn tuning_files_merge_if_they_are_of_one_transport() {
+    let cell = |transport: &str, bytes: usize, us: f64| {
+        format!(
+            "schema = 1\ntransport = \"{transport}\"\ncells = 1\n[[cell]]\ncollective = \"bcast\"\nnodes = 2\nranks_per_node = 2\n\
+             bytes = {bytes}\ntimes = [{{ algorithm = \"binomial\", median_us = {us}, p10_us = 1.0, p90_us = 1.0, samples = 3 }}]\n"
+        )
+    };
+    let one = file("merge-one.toml", &cell("threads", 8, 1.0));
+    let two = file("merge-two.toml", &cell("threads", 64, 2.0));
+    let foreign = file("merge-foreign.toml", &cell("Open MPI", 64, 2.0));
+    let merged = folder("merge").join("all.toml");
+    let merge = |files: &[&PathBuf]| {
+        let names = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
+        run(&format!("tune --merge {names} --output {}", merged.display()))
+    };
+    let outcome = merge(&[&one, &two]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.err);
+    assert!(outcome.out.contains("all.toml: 2 cells for threads"), "{}", outcome.out);
+    let checked = run(&format!("tune --check {}", merged.display()));
+    assert!(checked.out.contains("binomial 2"), "{}", checked.out);
+    refused(&merge(&[&one, &foreign]), &["merge-foreign.toml", "different transports", "threads and Open MPI"]);
+    refused(
+        &run(&format!("tune --merge {} {} --output x", one.display(), "no-such-file.toml")),
+        &["no-such-file.toml"],
+    );
+}

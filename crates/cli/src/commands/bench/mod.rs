@@ -3,12 +3,13 @@
 pub(super) mod measure;
 mod names;
 pub(super) mod report;
+mod turns;
 mod values;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use allhands::{Threads, Topology};
+use allhands::{Comm, Options, Threads, Topology};
 use allhands_mpi::Launcher;
 use allhands_schedule::Collective;
 use clap::{Args, ValueEnum};
@@ -192,6 +193,14 @@ impl Bench {
 
     fn sizes(&self) -> Result<Vec<usize>> {
         Ok(sizes(&self.bytes, 8, 1 << 30)?.into_iter().map(|size| size as usize).collect())
+    }
+}
+
+/// The algorithm that the library chooses for so many bytes where a call names none.
+pub(super) fn chosen(collective: Collective, comm: &Comm, bytes: usize) -> allhands::Result<String> {
+    match bytes.is_multiple_of(8) && collective != Collective::Barrier {
+        true => Ok(values::plan::<f64>(collective, comm, bytes / 8, &Options::new())?.algorithm()),
+        false => Ok(values::plan::<u8>(collective, comm, bytes, &Options::new())?.algorithm()),
     }
 }
 

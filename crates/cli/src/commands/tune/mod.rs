@@ -1,30 +1,41 @@
 //! `allhands tune`: measure which algorithm is the fastest where, once, as at the installation of a library.
 
+mod candidates;
 mod evaluate;
+mod files;
+mod machine;
 mod settle;
 mod shapes;
+mod stats;
 
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use allhands::{Comm, Threads, Topology, Tuning};
-use allhands_schedule::{Choice, Collective, Problem};
+use allhands_model::Machine;
+use allhands_schedule::Collective;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
-use crate::{job, screen};
+use crate::job;
 use settle::settle;
+use shapes::Shape;
 
 /// Measure which algorithm is the fastest where, and write a tuning file
 ///
-/// On the ranks of an MPI job under mpirun, else on thread ranks. Measures every collective on the whole machine and on parts of it
-/// (nodes and ranks in powers of two) at sizes in factors of 8: candidates take turns, those that are clearly slower drop out, until
-/// the fastest is settled or the budget is spent. Under mpirun the MPI's own collective is a candidate too. The file is written
-/// after every cell: a tuning that was interrupted goes on where it stopped when it is started again with the same file.
+/// On the ranks of an MPI job under mpirun, else on thread ranks. First measures the machine, in at most a quarter of the budget: what
+/// messages cost by level, size, and how many are sent at once, and what copies, reductions and meetings do. That is the machine file,
+/// FILE.machine.toml beside FILE.toml, which allhands simulate --machine takes too.
+///
+/// Then every collective on the whole machine and on parts of it (nodes and ranks in powers of two) at sizes in factors of 8. The
+/// candidates of a cell are the best few by the model of the machine, what was the fastest in cells nearby, what the library chooses now
+/// and, under mpirun, the MPI's own collective. They take turns; those that are clearly slower drop out, until the fastest is settled or
+/// the cell's share of the budget is spent. The file is written after every cell: a tuning that was interrupted goes on where it stopped
+/// when it is started again with the same file, without measuring the machine again.
 ///
 /// ALLHANDS_TUNING=FILE makes every program follow it; between what was measured times are interpolated.
 #[derive(Args, Debug)]
@@ -32,16 +43,17 @@ use settle::settle;
   allhands tune --topology 2x4 --budget 2m --output threads.toml
   mpirun -n 8 allhands tune --output openmpi.toml
   mpirun -n 8 allhands tune --evaluate openmpi.toml
+  allhands tune --merge monday.toml tuesday.toml --output openmpi.toml
   allhands tune --check openmpi.toml")]
 pub(crate) struct Tune {
     /// Only these collectives [default: allgather, alltoall, allreduce, reduce_scatter_block, bcast, reduce]
     collectives: Vec<String>,
 
-    /// How long to measure: 30s, 5m, 1h
+    /// How long to measure: 30s, 5m, 1h; an evaluation too
     #[arg(long, value_name = "TIME", default_value = "5m")]
     budget: String,
 
-    /// The tuning file to write, or to go on with
+    /// The tuning file to write, or to go on with; its machine file FILE.machine.toml is written beside it
     #[arg(long, value_name = "FILE", default_value = "allhands-tuning.toml")]
     output: PathBuf,
 
@@ -52,9 +64,14 @@ pub(crate) struct Tune {
     #[command(flatten)]
     seating: Seating,
 
-    /// Measure the choices that FILE leads to beside everything else, on shapes and at sizes that were not tuned
-    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    /// Measure the choices that FILE leads to beside everything else, on shapes and at sizes that were not tuned. The best is found
+    /// in one half of the rounds and compared in the other, so that it owes nothing to luck
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "merge"])]
     evaluate: Option<PathBuf>,
+
+    /// Write what several files of one transport know into --output; where they know the same cell, what was measured more often counts
+    #[arg(long, value_name = "FILE", num_args = 2.., requires = "output", conflicts_with = "check")]
+    merge: Vec<PathBuf>,
 
     /// Say what FILE holds, or what is wrong with it
     #[arg(long, value_name = "FILE")]
@@ -97,15 +114,18 @@ struct Work {
 impl Tune {
     pub(crate) fn run(&self) -> Result<()> {
         if let Some(file) = &self.check {
-            return if job::first() { check(file) } else { Ok(()) };
+            return if job::first() { files::check(file) } else { Ok(()) };
+        }
+        if !self.merge.is_empty() {
+            return if job::first() { files::merge(&self.merge, &self.output) } else { Ok(()) };
         }
         let collectives: Vec<Collective> = match self.collectives.is_empty() {
             true => COLLECTIVES.into(),
             false => self.collectives.iter().map(|name| Ok(name.parse()?)).collect::<Result<_>>()?,
         };
         let begun = match &self.evaluate {
-            Some(file) => read(file)?,
-            None if self.output.exists() => read(&self.output)?,
+            Some(file) => files::read(file)?,
+            None if self.output.exists() => files::read(&self.output)?,
             None => Tuning::default(),
         };
         let work = Work {
@@ -125,7 +145,7 @@ impl Tune {
             None => {
                 let topology = work.topology.clone().map_or_else(|| Topology::regular(2, 4), Ok)?;
                 let first: Mutex<Result<()>> = Mutex::new(Ok(()));
-                let ranks = Threads::new(topology).timeout(Duration::from_secs(300)).run(|comm| {
+                let ranks = Threads::new(topology).timeout(Duration::from_secs(300) + work.budget).run(|comm| {
                     let outcome = work.rank(comm)?;
                     if comm.rank() == 0 {
                         *first.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = outcome;
@@ -166,8 +186,10 @@ impl Work {
         if let Err(foreign) = self.same_transport(comm) {
             return Ok(Err(foreign));
         }
-        let bar = bar(comm, evaluate::cells(comm, self.collectives.len(), &self.sizes));
-        let regrets = evaluate::evaluate(comm, &self.begun, &self.collectives, &self.sizes, &bar)?;
+        let cells = evaluate::cells(comm, self.collectives.len(), &self.sizes);
+        let bar = bar(comm, cells);
+        let seconds = self.budget.as_secs_f64() / cells.max(1) as f64;
+        let regrets = evaluate::evaluate(comm, &self.begun, &self.collectives, &self.sizes, seconds, &bar)?;
         bar.finish_and_clear();
         Ok(if comm.rank() == 0 { evaluate::show(&regrets) } else { Ok(()) })
     }
@@ -184,68 +206,104 @@ impl Work {
         if let Err(foreign) = self.same_transport(comm) {
             return Ok(Err(foreign));
         }
-        let shapes = shapes::tuned(comm.topology());
-        let bar = bar(comm, shapes.len() * self.collectives.len() * self.sizes.len());
-        let mut tuning = Tuning::new(&comm.transport());
-        tuning.about = about(comm);
-        tuning.cells = self.begun.cells.clone();
+        let cells = self.cells(comm);
+        let bar = bar(comm, cells.len() + comm.topology().depth() + 2);
         let begin = Instant::now();
+        let machine = match self.machine(comm, &bar)? {
+            Ok(machine) => machine,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let mut tuning = Tuning::new(&comm.transport());
+        tuning.about = files::about(comm);
+        tuning.cells = self.begun.cells.clone();
+        let mut parts = Vec::new();
+        for shape in shapes::tuned(comm.topology()) {
+            parts.push((shape, shapes::part(comm, shape)?));
+        }
         let mut left = 0;
-        for shape in shapes {
-            let part = shapes::part(comm, shape)?;
-            for &collective in &self.collectives {
-                for &bytes in &self.sizes {
-                    bar.set_message(format!("{collective} on {}x{}, {bytes} bytes", shape.0, shape.1));
-                    bar.inc(1);
-                    // Rank 0, which is part of every shape, says whether the cell is needed and there is time for it.
-                    let known = tuning.cells.iter().any(|cell| {
-                        (cell.collective.as_str(), cell.nodes, cell.ranks_per_node, cell.bytes)
-                            == (collective.name(), shape.0, shape.1, bytes)
-                    });
-                    let mut go = [u8::from(!known && begin.elapsed() < self.budget)];
-                    comm.bcast(&mut go, 0)?;
-                    if go[0] == 0 {
-                        left += usize::from(!known);
-                        continue;
-                    }
-                    if let Some(part) = &part {
-                        tuning.cells.push(settle(part, collective, bytes, candidates(part, collective))?);
-                    }
-                    if comm.rank() == 0
-                        && let Err(error) = write(&self.output, &tuning)
-                    {
-                        return Ok(Err(error));
-                    }
-                }
+        for (index, cell) in cells.iter().enumerate() {
+            let part = parts.iter().find(|(shape, _)| *shape == cell.shape).and_then(|(_, part)| part.as_ref());
+            bar.set_message(format!("{} on {}x{}, {} bytes", cell.collective, cell.shape.0, cell.shape.1, cell.bytes));
+            bar.inc(1);
+            // Rank 0, which is part of every shape, says whether the cell is needed and how much time there is for it.
+            let known = tuning.cells.iter().any(|known| cell.is(known));
+            let remaining = self.budget.as_secs_f64() - begin.elapsed().as_secs_f64();
+            let mut seconds = [if known { 0.0 } else { remaining / (cells.len() - index) as f64 }];
+            comm.bcast(&mut seconds, 0)?;
+            if seconds[0] <= 0.0 {
+                left += usize::from(!known);
+                continue;
+            }
+            if let Some(part) = part {
+                let names = candidates::few(part, cell.collective, cell.bytes, &machine, &tuning.cells)?;
+                tuning.cells.push(settle(part, cell.collective, cell.bytes, &names, seconds[0])?);
+            }
+            shapes::rest(comm)?;
+            if comm.rank() == 0
+                && let Err(error) = files::write(&self.output, &tuning.to_string())
+            {
+                return Ok(Err(error));
             }
         }
-        comm.barrier()?;
         bar.finish_and_clear();
         if comm.rank() > 0 {
             return Ok(Ok(()));
         }
-        Ok(summary(&self.output, &tuning, left))
+        Ok(files::summary(&self.output, &tuning, left))
+    }
+
+    /// What there is to measure: every other size of everything first, so that a tuning that ends early knows a little about all.
+    fn cells(&self, comm: &Comm) -> Vec<Place> {
+        let mut cells = Vec::new();
+        for first in [0, 1] {
+            for shape in shapes::tuned(comm.topology()) {
+                for &collective in &self.collectives {
+                    let sizes = self.sizes.iter().skip(first).step_by(2);
+                    cells.extend(sizes.map(|&bytes| Place { shape, collective, bytes }));
+                }
+            }
+        }
+        cells
+    }
+
+    /// The machine that this is: from its file if there is one of the same ranks, else measured and written there.
+    fn machine(&self, comm: &Comm, bar: &ProgressBar) -> std::result::Result<Result<Machine>, Stop> {
+        let file = files::machine_file(&self.output);
+        let host = files::host().unwrap_or_else(|| "unknown".into());
+        let here = format!("{} ranks of {} as {} on {host}", comm.size(), comm.transport(), comm.topology());
+        let text = std::fs::read_to_string(&file).ok().filter(|text| {
+            Machine::parse(text).is_ok_and(|machine| machine.description.starts_with(&here)) && comm.rank() == 0
+        });
+        let mut text = files::agreed(comm, text)?;
+        if text.is_empty() {
+            let seconds = MACHINE_SHARE * self.budget.as_secs_f64();
+            text = files::agreed(comm, machine::measure(comm, seconds, &host, &here, bar)?)?;
+            if comm.rank() == 0
+                && let Err(error) = files::write(&file, &text)
+            {
+                return Ok(Err(error));
+            }
+        }
+        let wrong = |error| Failure::Wrong(format!("what was measured makes no machine: {error}"));
+        Ok(Machine::parse(&text).map_err(wrong))
     }
 }
 
-/// What is worth measuring: every algorithm with its defaults, its near part through shared memory where it has one, and, on
-/// MPI ranks, the library's own.
-fn candidates(comm: &Comm, collective: Collective) -> Vec<String> {
-    let problem = Problem::new(collective, comm.topology().clone());
-    let mut names: Vec<String> = Vec::new();
-    for algorithm in allhands_schedule::algorithms(collective) {
-        let shared = format!("{}:local=shared", algorithm.name);
-        for name in [algorithm.name, shared.as_str()] {
-            let serves = Choice::parse(collective, name).is_ok_and(|choice| choice.prepare(&problem).is_ok());
-            if serves {
-                names.push(name.into());
-            }
-        }
+/// At most so much of the budget is for the machine.
+const MACHINE_SHARE: f64 = 0.25;
+
+/// A cell to be measured.
+struct Place {
+    shape: Shape,
+    collective: Collective,
+    bytes: usize,
+}
+
+impl Place {
+    fn is(&self, cell: &allhands::Cell) -> bool {
+        (cell.collective.as_str(), cell.nodes, cell.ranks_per_node, cell.bytes)
+            == (self.collective.name(), self.shape.0, self.shape.1, self.bytes)
     }
-    if comm.transport() != "threads" {
-        names.push("mpi".into());
-    }
-    names
 }
 
 fn bar(comm: &Comm, steps: usize) -> ProgressBar {
@@ -257,68 +315,6 @@ fn bar(comm: &Comm, steps: usize) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// Where and when, as far as the system tells.
-fn about(comm: &Comm) -> std::collections::BTreeMap<String, String> {
-    let file = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_string());
-    let mut about = std::collections::BTreeMap::new();
-    about.insert("topology".into(), comm.topology().to_string());
-    about.insert("command".into(), std::env::args().collect::<Vec<_>>().join(" "));
-    if let Ok(host) = file("/proc/sys/kernel/hostname") {
-        about.insert("host".into(), host);
-    }
-    if let Ok(load) = file("/proc/loadavg") {
-        about.insert("load".into(), load);
-    }
-    if let Ok(since) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
-        about.insert("seconds_since_1970".into(), since.as_secs().to_string());
-    }
-    about
-}
-
-fn read(file: &Path) -> Result<Tuning> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::Usage(format!("{} cannot be read: {error}; name a tuning file", file.display())))?;
-    text.parse().map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
-}
-
-/// Through a file beside it, so that whoever reads it finds a whole one.
-fn write(file: &Path, tuning: &Tuning) -> Result<()> {
-    let beside = file.with_extension("part");
-    std::fs::write(&beside, tuning.to_string()).and_then(|()| std::fs::rename(&beside, file)).map_err(|error| {
-        Failure::Usage(format!("{} cannot be written: {error}; name another --output", file.display()))
-    })
-}
-
-fn check(file: &Path) -> Result<()> {
-    let tuning = read(file)?;
-    summary(file, &tuning, 0)
-}
-
-/// What a file holds: for every collective, how often each algorithm is the fastest.
-fn summary(file: &Path, tuning: &Tuning, left: usize) -> Result<()> {
-    let mut out = screen::stdout();
-    writeln!(out, "{}: {} cells for {}", file.display(), tuning.cells.len(), tuning.transport)?;
-    let mut table = screen::table(&["collective", "cells", "fastest, and in how many cells"]);
-    for collective in Collective::ALL {
-        let cells = tuning.cells.iter().filter(|cell| cell.collective == collective.name());
-        let mut wins = std::collections::BTreeMap::<&str, usize>::new();
-        cells.clone().filter_map(|cell| cell.times.first()).for_each(|time| {
-            *wins.entry(time.algorithm.as_str()).or_default() += 1;
-        });
-        let mut wins: Vec<(&str, usize)> = wins.into_iter().collect();
-        wins.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        if !wins.is_empty() {
-            let list: Vec<String> = wins.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            table.add_row([collective.name().into(), cells.count().to_string(), list.join(", ")]);
-        }
-    }
-    writeln!(out, "{}", table.trim_fmt())?;
-    if left > 0 {
-        writeln!(out, "the budget is spent; {left} cells are left: start it again with the same file to go on")?;
-    }
-    Ok(())
 }
 
 /// `90s`, `5m`, `1h`.

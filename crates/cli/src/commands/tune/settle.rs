@@ -1,94 +1,141 @@
-//! One cell: candidates by turns, fewer and fewer of them and longer and longer, until it is settled which is the fastest.
-
-use std::collections::BTreeMap;
+//! One cell: candidates by turns, fewer and fewer of them, until it is settled which is the fastest or the cell's time is spent.
 
 use allhands::{Cell, Comm, Time};
 use allhands_schedule::Collective;
 use indicatif::ProgressBar;
 
 use super::Stop;
-use crate::commands::bench::measure::{Job, Measured};
-use crate::commands::bench::report::Line;
+use super::stats::{fastest, median, ratio, tenth};
+use crate::commands::bench::measure::{Contest, Job, Judge};
 
-/// Iterations of a round, and how many candidates may go on to the next.
-const ROUNDS: [(usize, usize); 3] = [(5, 5), (15, 3), (40, 2)];
+/// After so many rounds, what clearly takes longer than the fastest by more than a factor has no further turns. Those who stay
+/// near it stay long: between cells, their times are compared too.
+const SLACK: [(usize, f64); 4] = [(4, 3.0), (8, 1.8), (16, 1.35), (32, 1.15)];
 
-/// What took so much longer than the best at first sight is not looked at again.
-const HOPELESS: f64 = 3.0;
+/// Nobody needs to know the fastest better than this.
+const CLOSE: f64 = 0.97;
 
-/// Measures candidates of a collective at a size, on all ranks of a communicator: the times of all that are not hopeless, the same
-/// on every rank; of those that were dropped, from the round that dropped them.
-pub(super) fn settle(comm: &Comm, collective: Collective, bytes: usize, candidates: Vec<String>) -> Result<Cell, Stop> {
-    let mut candidates = screened(comm, collective, bytes, candidates)?;
-    let mut known: BTreeMap<String, Time> = BTreeMap::new();
-    for (iterations, keep) in ROUNDS {
-        let lines = measured(comm, collective, bytes, &candidates, iterations, 2)?;
-        known.extend(lines.iter().map(|line| (line.algorithm.clone(), time(line))));
-        candidates = contenders(&lines).take(keep).map(|line| line.algorithm.clone()).collect();
-        if candidates.len() < 2 {
-            break;
-        }
-    }
-    let mut times: Vec<Time> = known.into_values().collect();
-    times.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
-    let topology = comm.topology();
-    let (nodes, ranks_per_node) = (topology.regions(1), topology.region_sizes(1).1);
-    Ok(Cell { collective: collective.name().into(), nodes, ranks_per_node, bytes, times })
+/// More rounds than this settle nothing further.
+const MOST_ROUNDS: usize = 400;
+
+/// Fewer than this settle nothing.
+const FEWEST_ROUNDS: usize = 24;
+
+/// Times of candidates, in the order of rounds, and how many runs each is the mean of; and what each took at first sight.
+pub(super) struct Times {
+    pub(super) of: Vec<Vec<f64>>,
+    looks: Vec<f64>,
+    runs: usize,
 }
 
-/// Candidates that are worth measuring, after a first look.
-pub(super) fn screened(
-    comm: &Comm,
-    collective: Collective,
-    bytes: usize,
-    candidates: Vec<String>,
-) -> Result<Vec<String>, Stop> {
-    let lines = measured(comm, collective, bytes, &candidates, 2, 1)?;
-    let best = lines.first().map_or(0.0, |best| best.min_us);
-    let able = lines.into_iter().filter(|line| line.min_us <= HOPELESS * best);
-    Ok(able.map(|line| line.algorithm).collect())
-}
-
-/// The times of some candidates, best first.
-pub(super) fn measured(
+/// Measures candidates of a collective at a size, on all ranks of a communicator, for about so many seconds at most; the same on
+/// every rank.
+pub(super) fn settle(
     comm: &Comm,
     collective: Collective,
     bytes: usize,
     names: &[String],
-    iterations: usize,
-    warm_up: usize,
-) -> Result<Vec<Line>, Stop> {
+    seconds: f64,
+) -> Result<Cell, Stop> {
+    let mut on: Vec<usize> = (0..names.len()).collect();
+    let times = contest(comm, collective, bytes, names, &mut |times, elapsed| {
+        on = if elapsed >= seconds { vec![] } else { still_on(times, &on, None) };
+        on.clone()
+    })?;
+    let topology = comm.topology();
+    let (nodes, ranks_per_node) = (topology.regions(1), topology.region_sizes(1).1);
+    Ok(Cell { collective: collective.name().into(), nodes, ranks_per_node, bytes, times: summed_up(names, &times) })
+}
+
+/// Those who go on, of those who were on; nobody if the fastest is settled. `kept` goes on in any case.
+pub(super) fn still_on(times: &[Vec<f64>], on: &[usize], kept: Option<usize>) -> Vec<usize> {
+    let Some(best) = fastest(times, on) else { return vec![] };
+    let rounds = times[best].len();
+    let slack = SLACK.iter().rev().find(|(from, _)| rounds >= *from).map_or(f64::INFINITY, |(_, slack)| *slack);
+    let slower = |index: usize| {
+        let ratio = ratio(&times[index], &times[best]);
+        ratio.low > 1.0 && ratio.median > slack
+    };
+    let stays = |index: &usize| *index == best || Some(*index) == kept || !slower(*index);
+    let on: Vec<usize> = on.iter().copied().filter(|&index| !times[index].is_empty()).filter(stays).collect();
+    let near = |index: &usize| *index != best && ratio(&times[*index], &times[best]).low < CLOSE;
+    let open = rounds < FEWEST_ROUNDS || on.iter().any(near);
+    if open && on.len() > 1 && rounds < MOST_ROUNDS { on } else { vec![] }
+}
+
+/// The times of all, best first. Who dropped out early is compared with the fastest in the rounds that both took part in; of who was
+/// hopeless at first sight that is told.
+fn summed_up(names: &[String], times: &Times) -> Vec<Time> {
+    let longest = times.of.iter().map(Vec::len).max().unwrap_or(0);
+    let finalists: Vec<usize> = (0..names.len()).filter(|&index| times.of[index].len() == longest).collect();
+    let Some(best) = fastest(&times.of, &finalists) else { return vec![] };
+    let time = |index: usize| {
+        let (own, algorithm) = (&times.of[index], names[index].clone());
+        let look = times.looks[index];
+        if own.is_empty() {
+            return Time { algorithm, median_us: look, p10_us: look, p90_us: look, samples: 1 };
+        }
+        let median_us = median(&times.of[best]) * ratio(own, &times.of[best]).median;
+        let samples = own.len() * times.runs;
+        Time { algorithm, median_us, p10_us: tenth(own, 1), p90_us: tenth(own, 9), samples }
+    };
+    let mut all: Vec<Time> = (0..names.len()).map(time).collect();
+    all.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
+    all
+}
+
+/// Candidates by turns, as long as the judge wants them.
+pub(super) fn contest(
+    comm: &Comm,
+    collective: Collective,
+    bytes: usize,
+    names: &[String],
+    judge: &mut Judge<'_>,
+) -> Result<Times, Stop> {
     let (transport, bar) = (comm.transport(), ProgressBar::hidden());
-    let job = Job {
-        collective,
-        transport: &transport,
-        names,
-        sizes: &[bytes],
-        iterations: Some(iterations),
-        warm_up,
-        bar: &bar,
-    };
-    let mut lines = match job.rank(comm)? {
-        Measured::Lines(lines) => lines,
-        Measured::Wrong(reason) => return Err(Stop::Wrong(Some(reason))),
-        Measured::WrongElsewhere => return Err(Stop::Wrong(None)),
-    };
-    lines.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
-    Ok(lines)
+    let job =
+        Job { collective, transport: &transport, names, sizes: &[bytes], iterations: None, warm_up: 2, bar: &bar };
+    match job.contest(comm, bytes, judge)? {
+        Contest::Times { times, looks, runs } => Ok(Times { of: times, looks, runs }),
+        Contest::Wrong(reason) => Err(Stop::Wrong(reason)),
+    }
 }
 
-/// Those that the fastest cannot be told apart from, best first: half of their batches overlap with half of the best's.
-fn contenders(lines: &[Line]) -> impl Iterator<Item = &Line> {
-    let limit = lines.first().map_or(0.0, |best| best.p90_us.max(1.05 * best.median_us));
-    lines.iter().filter(move |line| line.p10_us <= limit)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn time(line: &Line) -> Time {
-    Time {
-        algorithm: line.algorithm.clone(),
-        median_us: line.median_us,
-        p10_us: line.p10_us,
-        p90_us: line.p90_us,
-        samples: line.iterations * line.runs,
+    /// So many rounds of times around a value, the same disturbance for all.
+    fn around(value: f64, rounds: usize) -> Vec<f64> {
+        (0..rounds).map(|round| value * [1.0, 1.3, 0.9, 1.1][round % 4]).collect()
+    }
+
+    #[test]
+    fn the_hopeless_drop_out_first_and_the_close_go_on() {
+        let times = |rounds| vec![around(1.0, rounds), around(5.0, rounds), around(1.5, rounds), around(1.02, rounds)];
+        assert_eq!(still_on(&times(4), &[0, 1, 2, 3], None), [0, 2, 3]);
+        assert_eq!(still_on(&times(4), &[0, 1, 2, 3], Some(1)), [0, 1, 2, 3]);
+        // One that was hopeless at first sight was never on.
+        let unmeasured = [times(4), vec![vec![]]].concat();
+        assert_eq!(still_on(&unmeasured, &[0, 1, 2, 3, 4], None), [0, 2, 3]);
+        // Settled: the others are known to be no faster.
+        assert!(still_on(&times(24), &[0, 2, 3], None).is_empty());
+    }
+
+    #[test]
+    fn who_may_be_faster_keeps_it_open() {
+        let noisy = |shift: usize| (0..32).map(|round| [1.0, 1.4][(round + shift) % 2]).collect::<Vec<f64>>();
+        assert_eq!(still_on(&[noisy(0), noisy(1)], &[0, 1], None), [0, 1]);
+    }
+
+    #[test]
+    fn who_dropped_out_is_compared_in_common_rounds() {
+        // The first four rounds were disturbed: twice as long for everybody.
+        let best: Vec<f64> = [vec![2.0; 4], vec![1.0; 12]].concat();
+        let times = Times { of: vec![vec![6.0; 4], best, vec![]], looks: vec![7.0, 3.0, 5000.0], runs: 10 };
+        let all = summed_up(&["slow".into(), "fast".into(), "hopeless".into()], &times);
+        assert_eq!((all[2].algorithm.as_str(), all[2].median_us, all[2].samples), ("hopeless", 5000.0, 1));
+        assert_eq!((all[0].algorithm.as_str(), all[0].median_us, all[0].samples), ("fast", 1.0, 160));
+        assert_eq!((all[1].algorithm.as_str(), all[1].median_us, all[1].samples), ("slow", 3.0, 40));
     }
 }

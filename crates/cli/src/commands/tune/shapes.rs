@@ -1,5 +1,7 @@
 //! Which shapes and sizes are measured: those of a tuning, and between them those of an evaluation.
 
+use std::time::Duration;
+
 use allhands::{Comm, Topology};
 
 /// Nodes, and ranks on each.
@@ -53,6 +55,19 @@ pub(super) fn part(comm: &Comm, shape: Shape) -> allhands::Result<Option<Comm>> 
     let among = node < shape.0 && place < shape.1;
     let part = comm.split(u64::from(!among), topology.seat_of(comm.rank()) as u64)?;
     Ok(among.then_some(part))
+}
+
+/// How long ranks sleep that have nothing to do, before they look again whether the others are through.
+const NAP: Duration = Duration::from_micros(500);
+
+/// Waits for everybody, asleep: those who are not among a shape's ranks must not take cores from those who are.
+pub(super) fn rest(comm: &Comm) -> allhands::Result<()> {
+    let mut through = comm.barrier_plan()?;
+    let mut pending = through.start(&[], &mut [])?;
+    while !pending.test()? {
+        std::thread::sleep(NAP);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
