@@ -1,7 +1,9 @@
 //! What is worth measuring: by the model of this machine, by what has won nearby, and what is always compared.
 
+use std::collections::BTreeSet;
+
 use allhands::{Cell, Comm};
-use allhands_model::{Amount, Machine, rank_choices};
+use allhands_model::{Amount, Machine, best_choices};
 use allhands_schedule::{Choice, Collective, Problem, Reduction};
 
 use super::files;
@@ -19,13 +21,23 @@ const FASTEST: usize = 2;
 /// The MPI library's own collective.
 const MPI: &str = "mpi";
 
-/// Every algorithm that can serve with its defaults, and with its near part through shared memory where it has one; on MPI ranks
-/// also the library's own.
-pub(super) fn everything(comm: &Comm, collective: Collective) -> Vec<String> {
+/// Every algorithm that can serve with its defaults, with its near part through shared memory where it has one, and with the settings
+/// that were measured anywhere; on MPI ranks also the library's own.
+pub(super) fn everything(comm: &Comm, collective: Collective, known: &[Cell]) -> Vec<String> {
     let problem = problem(comm, collective);
     let mut names: Vec<String> = choices(&problem).iter().map(Choice::to_string).collect();
+    let cells = known.iter().filter(|cell| cell.collective == collective.name());
+    let measured: BTreeSet<&str> =
+        cells.flat_map(|cell| &cell.times).map(|time| time.algorithm.as_str()).filter(|name| *name != MPI).collect();
+    names.extend(measured.into_iter().filter(|name| serves(&problem, name)).map(String::from));
     names.extend(library(comm));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     names
+}
+
+fn serves(problem: &Problem, name: &str) -> bool {
+    Choice::parse(problem.collective, name).is_ok_and(|choice| choice.prepare(problem).is_ok())
 }
 
 /// What a call asks for that asks for nothing special: the same bits on every rank.
@@ -45,9 +57,9 @@ fn library(comm: &Comm) -> Option<String> {
     (comm.transport() != "threads").then(|| MPI.into())
 }
 
-/// All settings in the order in which the model of this machine puts them: with defaults, and through shared memory.
+/// All settings in the order in which the model of this machine puts them.
 fn ranked(problem: &Problem, bytes: usize, machine: &Machine) -> Vec<Choice> {
-    let ranked = rank_choices(problem, Amount::bytes(bytes as u64), machine, &choices(problem));
+    let ranked = best_choices(problem, Amount::bytes(bytes as u64), machine, true);
     ranked.map_or_else(|_| choices(problem), |ranked| ranked.into_iter().map(|ranked| ranked.choice).collect())
 }
 
@@ -63,8 +75,7 @@ pub(super) fn few(
     let problem = problem(comm, collective);
     let mut names = different(&ranked(&problem, bytes, machine));
     // The MPI's own is among them in any case, if there is one.
-    let serves = |name: &str| Choice::parse(collective, name).is_ok_and(|choice| choice.prepare(&problem).is_ok());
-    let near = nearby(known, collective, comm, bytes).into_iter().filter(|name| serves(name));
+    let near = nearby(known, collective, comm, bytes).into_iter().filter(|name| serves(&problem, name));
     for name in near.chain(library(comm)).chain([of_the_library(comm, collective, bytes)?]) {
         if !names.contains(&name) {
             names.push(name);

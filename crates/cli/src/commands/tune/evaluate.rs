@@ -53,7 +53,7 @@ pub(super) fn evaluate(
             for &collective in collectives {
                 for bytes in shapes::sizes_between(sizes) {
                     bar.set_message(format!("{collective} on {}x{}, {bytes} bytes", shape.0, shape.1));
-                    regrets.push(regret(&part, collective, shape, bytes, seconds)?);
+                    regrets.push(regret(&part, tuning, collective, shape, bytes, seconds)?);
                     bar.inc(1);
                 }
             }
@@ -70,13 +70,14 @@ pub(super) fn cells(comm: &Comm, collectives: usize, sizes: &[usize]) -> usize {
 
 fn regret(
     comm: &Comm,
+    tuning: &Tuning,
     collective: Collective,
     shape: Shape,
     bytes: usize,
     seconds: f64,
 ) -> std::result::Result<Regret, Stop> {
     let chosen = candidates::of_the_library(comm, collective, bytes)?;
-    let mut names = candidates::everything(comm, collective);
+    let mut names = candidates::everything(comm, collective, &tuning.cells);
     if !names.contains(&chosen) {
         names.push(chosen.clone());
     }

@@ -78,6 +78,9 @@ pub(crate) struct Tune {
     check: Option<PathBuf>,
 }
 
+/// Seconds for a cell that is measured although the budget is spent.
+const LEAST: f64 = 0.05;
+
 /// What ends a tuning early.
 enum Stop {
     Failed(allhands::Error),
@@ -220,7 +223,7 @@ impl Work {
         for shape in shapes::tuned(comm.topology()) {
             parts.push((shape, shapes::part(comm, shape)?));
         }
-        let mut left = 0;
+        let (mut left, mut measured) = (0, 0);
         for (index, cell) in cells.iter().enumerate() {
             let part = parts.iter().find(|(shape, _)| *shape == cell.shape).and_then(|(_, part)| part.as_ref());
             bar.set_message(format!("{} on {}x{}, {} bytes", cell.collective, cell.shape.0, cell.shape.1, cell.bytes));
@@ -228,12 +231,15 @@ impl Work {
             // Rank 0, which is part of every shape, says whether the cell is needed and how much time there is for it.
             let known = tuning.cells.iter().any(|known| cell.is(known));
             let remaining = self.budget.as_secs_f64() - begin.elapsed().as_secs_f64();
-            let mut seconds = [if known { 0.0 } else { remaining / (cells.len() - index) as f64 }];
+            // Every start measures one cell at least: whoever starts again and again comes to the end.
+            let least = if measured == 0 { LEAST } else { 0.0 };
+            let mut seconds = [if known { 0.0 } else { (remaining / (cells.len() - index) as f64).max(least) }];
             comm.bcast(&mut seconds, 0)?;
             if seconds[0] <= 0.0 {
                 left += usize::from(!known);
                 continue;
             }
+            measured += 1;
             if let Some(part) = part {
                 let names = candidates::few(part, cell.collective, cell.bytes, &machine, &tuning.cells)?;
                 tuning.cells.push(settle(part, cell.collective, cell.bytes, &names, seconds[0])?);
