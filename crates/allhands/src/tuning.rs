@@ -268,7 +268,9 @@ impl Tuning {
         let (mut between, mut lists) = (Vec::new(), Vec::new());
         for &(nodes, ranks, away) in &shapes {
             let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
-            let times = at_size(cells.collect(), bytes);
+            let mut times = at_size(cells.collect(), bytes);
+            // Numbers that were right for a shape say nothing about another.
+            times.retain(|known| away == 0.0 || !numbered(known.0));
             if !times.is_empty() {
                 let weight = 1.0 / (away + 1e-9);
                 between.push(Weighted { shape: (nodes, ranks), weight });
@@ -295,9 +297,17 @@ impl Tuning {
 /// What is known of an algorithm at some place: its name, its time, and from how many cells.
 type Known<'a> = (&'a str, f64, usize);
 
-/// Times between some places, which count as they are weighted: the mean of logarithms, for every algorithm that is known at any.
+/// Whether an algorithm's settings have numbers: one of many settings, each of which was measured here and there.
+fn numbered(algorithm: &str) -> bool {
+    algorithm.split_once(':').is_some_and(|(_, settings)| settings.contains(|letter: char| letter.is_ascii_digit()))
+}
+
+/// Times between some places, which count as they are weighted: the mean of logarithms, for every algorithm that is known at any; with
+/// numbers in its settings, at all.
 fn blend<'a>(lists: &[(f64, Vec<Known<'a>>)]) -> Vec<Known<'a>> {
-    let algorithms: BTreeSet<&str> = lists.iter().flat_map(|(_, list)| list.iter().map(|known| known.0)).collect();
+    let everywhere = |name: &str| lists.iter().all(|(_, list)| list.iter().any(|known| known.0 == name));
+    let algorithms = lists.iter().flat_map(|(_, list)| list.iter().map(|known| known.0));
+    let algorithms: BTreeSet<&str> = algorithms.filter(|name| !numbered(name) || everywhere(name)).collect();
     let weights: f64 = lists.iter().map(|(weight, _)| weight).sum();
     let blended = |algorithm: &'a str| {
         let (mut logs, mut cells) = (0.0, 0);
@@ -509,6 +519,19 @@ mod tests {
         assert_eq!(best(&tuning, 2, 4, 8), Some(("tree".into(), 1.0)));
         assert_eq!((best(&tuning, 64, 4, 8), best(&tuning, 1, 4, 8)), (None, None));
         assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("tree", None));
+    }
+
+    #[test]
+    fn numbers_in_settings_count_where_they_were_measured() {
+        let at = |bytes, times: &[(&str, f64)]| cell((2, 4), bytes, times);
+        let tuning = file(&[
+            at(8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=1,2", 1.0), ("cyclic-shift:ports=7", 2.0)]),
+            at(128, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=7", 2.0)]),
+            cell((2, 2), 8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=7", 2.0)]),
+        ]);
+        assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "cyclic-shift:ports=1,2");
+        assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "cyclic-shift:ports=7");
+        assert!(["nap", "ring"].contains(&best(&tuning, 2, 3, 8).unwrap().0.as_str()));
     }
 
     #[test]

@@ -11,9 +11,6 @@ use super::files;
 /// So many different algorithms at least, each with its best setting: a model that is wrong about one may be right about another.
 const ALGORITHMS: usize = 8;
 
-/// So many candidates of the model in all.
-const MODELLED: usize = 10;
-
 /// So many cells nearby, and so many of the fastest of each: between cells algorithms are compared that were measured in both.
 const NEARBY: usize = 4;
 const FASTEST: usize = 2;
@@ -85,14 +82,23 @@ pub(super) fn few(
     Ok(files::agreed(comm, Some(names.join("\n")))?.lines().map(String::from).collect())
 }
 
-/// The best setting of each of the best algorithms, then the best of the others.
+/// The best setting of each of the best algorithms, and its defaults: those are compared between cells, whatever numbers are the
+/// best in each.
 fn different(ranked: &[Choice]) -> Vec<String> {
-    let (mut first, mut others): (Vec<&Choice>, Vec<&Choice>) = (vec![], vec![]);
+    let mut best: Vec<&Choice> = Vec::new();
     for choice in ranked {
-        let new = first.iter().all(|known| known.algorithm.name != choice.algorithm.name);
-        if new && first.len() < ALGORITHMS { first.push(choice) } else { others.push(choice) }
+        if best.len() < ALGORITHMS && best.iter().all(|known| known.algorithm.name != choice.algorithm.name) {
+            best.push(choice);
+        }
     }
-    first.into_iter().chain(others).take(MODELLED).map(Choice::to_string).collect()
+    let plain = |choice: &&Choice| {
+        let known = best.iter().find(|best| best.algorithm.name == choice.algorithm.name);
+        known.is_some_and(|best| best.to_string() != choice.to_string())
+            && [choice.algorithm.name.into(), format!("{}:local=shared", choice.algorithm.name)]
+                .contains(&choice.to_string())
+    };
+    let plain = ranked.iter().filter(plain);
+    best.iter().copied().chain(plain).map(Choice::to_string).collect()
 }
 
 /// The fastest on the same shape at the nearest sizes, and at the same size on the nearest shapes.
@@ -129,8 +135,8 @@ mod tests {
             ["linear", "sparbit", "neighbor-exchange", "circulant", "multi-lane", "multi-leader", "hierarchical"];
         let few = different(&parsed(&[&radices[..], &others[..]].concat()));
         assert_eq!(few[..4], ["bruck:radix=4", "ring", "loc-bruck:local=shared", "linear"]);
-        assert_eq!(few[7..], ["multi-lane", "bruck:radix=3", "bruck"]);
-        assert_eq!(different(&parsed(&["bruck", "bruck:radix=3"])), ["bruck", "bruck:radix=3"]);
+        assert_eq!(few[7..], ["multi-lane", "bruck", "loc-bruck"]);
+        assert_eq!(different(&parsed(&["bruck", "bruck:radix=3"])), ["bruck"]);
     }
 
     #[test]
@@ -160,7 +166,7 @@ mod tests {
         let names = names.unwrap();
         assert!(names.iter().all(|other| *other == names[0]), "the same on every rank");
         let names = &names[0];
-        assert!(names.len() <= MODELLED + 3 && names.contains(&"bruck".into()), "{names:?}");
+        assert!(names.len() <= 3 * ALGORITHMS + 3 && names.contains(&"bruck".into()), "{names:?}");
         assert!(names.contains(&"ring".into()) && names.contains(&"multi-leader:leaders=2".into()), "{names:?}");
         for absent in ["recursive-doubling", "multi-leader:leaders=3"] {
             assert!(!names.contains(&absent.into()), "{absent} in {names:?}");
