@@ -1,0 +1,159 @@
+//! The program's communicators, and ours for them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use allhands::Options;
+use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands_mpi::Handle;
+
+use crate::failure::{Unserved, passed};
+use crate::session::Session;
+
+/// A communicator of the program.
+pub(crate) struct Member {
+    pub(crate) handle: Handle,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    /// The order in which they were met, in which they are ended.
+    number: u64,
+    /// Ours for it, made when it is needed; or why there is none, the same on every rank.
+    ours: OnceLock<Result<Mutex<Group>, String>>,
+}
+
+/// A communicator of ours with its plans.
+pub(crate) struct Group {
+    plans: HashMap<RawCall, Planned>,
+    comm: RawComm,
+}
+
+// SAFETY: everything that was made from the communicator is here, behind one lock, and so moves from thread to thread together.
+unsafe impl Send for Group {}
+
+/// What serves calls of one shape.
+pub(crate) enum Planned {
+    Ours {
+        plan: RawPlan,
+        algorithm: Arc<str>,
+    },
+    /// The MPI's own is faster, or forced.
+    Theirs(String),
+}
+
+/// Calls of more shapes than this make their plans anew.
+const MOST_PLANS: usize = 256;
+
+pub(crate) struct Comms {
+    /// Of the attribute by which MPI tells that a communicator is freed.
+    key: c_int,
+    met: AtomicU64,
+    table: RwLock<HashMap<Handle, Arc<Member>>>,
+}
+
+impl Comms {
+    pub(crate) fn new(key: c_int) -> Comms {
+        Comms { key, met: AtomicU64::new(0), table: RwLock::default() }
+    }
+
+    /// A communicator as the program names it. What MPI would refuse, MPI shall refuse.
+    pub(crate) fn member(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
+        let known = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
+        match known {
+            Some(member) => Ok(member),
+            None => self.meet(session, handle),
+        }
+    }
+
+    fn meet(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
+        let mpi = session.mpi;
+        if handle == mpi.constants().handles.comm_null {
+            return Err(crate::failure::REFUSED);
+        }
+        let (rank, size) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
+        let ours = OnceLock::new();
+        if mpi.comm_test_inter(handle)? {
+            let _ = ours.set(Err("an intercommunicator".into()));
+        } else if size == 1 {
+            let _ = ours.set(Err("a communicator of one rank".into()));
+        }
+        // Any value but null, which might mean that there is none.
+        let value = (&raw const *self).cast_mut().cast::<c_void>();
+        // SAFETY: handle and key are MPI's.
+        mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, self.key, value) })?;
+        let number = self.met.fetch_add(1, Ordering::Relaxed);
+        let member = Arc::new(Member { handle, rank, size, number, ours });
+        self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
+        Ok(member)
+    }
+
+    /// The program frees it.
+    pub(crate) fn remove(&self, handle: Handle) {
+        let member = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        // Its end calls MPI, and MPI us: not while the table is locked.
+        drop(member);
+    }
+
+    /// Ends all of ours, in an order that is the same on every rank.
+    pub(crate) fn end(&self) {
+        let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
+        let mut members: Vec<Arc<Member>> = table.into_values().collect();
+        members.sort_by_key(|member| member.number);
+        members.into_iter().for_each(drop);
+    }
+}
+
+impl Member {
+    /// Ours for it. Collective the first time.
+    pub(crate) fn group(&self) -> Result<MutexGuard<'_, Group>, Unserved> {
+        let ours = self.ours.get_or_init(|| {
+            // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
+            let comm = unsafe { RawComm::from_mpi(self.handle) };
+            comm.map(|comm| Mutex::new(Group { plans: HashMap::new(), comm })).map_err(|error| error.to_string())
+        });
+        match ours {
+            Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
+            Err(reason) => Err(Unserved::Passed(Cow::Owned(reason.clone()))),
+        }
+    }
+
+    /// Whether there is a reason against ours that needs no try.
+    pub(crate) fn refusal(&self) -> Option<Unserved> {
+        match self.ours.get() {
+            Some(Err(reason)) => Some(Unserved::Passed(Cow::Owned(reason.clone()))),
+            _ => None,
+        }
+    }
+}
+
+impl Group {
+    /// The plan for a call, made at the first one of its shape.
+    pub(crate) fn plan(&mut self, call: &RawCall, forced: Option<&str>) -> Result<(&mut RawPlan, &Arc<str>), Unserved> {
+        if !self.plans.contains_key(call) {
+            let planned = self.make(call, forced)?;
+            // Every rank makes the same calls, so all of them start afresh at the same one.
+            if self.plans.len() >= MOST_PLANS {
+                self.plans.clear();
+            }
+            self.plans.insert(call.clone(), planned);
+        }
+        match self.plans.get_mut(call) {
+            Some(Planned::Ours { plan, algorithm }) => Ok((plan, algorithm)),
+            Some(Planned::Theirs(why)) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
+            None => Err(passed("a plan that was lost")),
+        }
+    }
+
+    fn make(&self, call: &RawCall, forced: Option<&str>) -> Result<Planned, Unserved> {
+        let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
+        let plan = self.comm.plan(call, &options)?;
+        let algorithm = plan.algorithm();
+        let why = plan.why();
+        Ok(match algorithm.as_str() {
+            "mpi" => Planned::Theirs(why),
+            _ => Planned::Ours { algorithm: format!("{algorithm}: {why}").into(), plan },
+        })
+    }
+}
