@@ -37,10 +37,16 @@ unsafe impl Send for Group {}
 pub(crate) enum Planned {
     Ours {
         plan: RawPlan,
-        algorithm: Arc<str>,
+        chosen: Arc<Chosen>,
     },
     /// The MPI's own is faster, or forced.
     Theirs(String),
+}
+
+/// An algorithm, and why.
+pub(crate) struct Chosen {
+    pub(crate) algorithm: String,
+    pub(crate) why: String,
 }
 
 /// Calls of more shapes than this make their plans anew.
@@ -130,7 +136,11 @@ impl Member {
 
 impl Group {
     /// The plan for a call, made at the first one of its shape.
-    pub(crate) fn plan(&mut self, call: &RawCall, forced: Option<&str>) -> Result<(&mut RawPlan, &Arc<str>), Unserved> {
+    pub(crate) fn plan(
+        &mut self,
+        call: &RawCall,
+        forced: Option<&str>,
+    ) -> Result<(&mut RawPlan, &Arc<Chosen>), Unserved> {
         if !self.plans.contains_key(call) {
             let planned = self.make(call, forced)?;
             // Every rank makes the same calls, so all of them start afresh at the same one.
@@ -140,7 +150,7 @@ impl Group {
             self.plans.insert(call.clone(), planned);
         }
         match self.plans.get_mut(call) {
-            Some(Planned::Ours { plan, algorithm }) => Ok((plan, algorithm)),
+            Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen)),
             Some(Planned::Theirs(why)) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
             None => Err(passed("a plan that was lost")),
         }
@@ -149,11 +159,10 @@ impl Group {
     fn make(&self, call: &RawCall, forced: Option<&str>) -> Result<Planned, Unserved> {
         let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
         let plan = self.comm.plan(call, &options)?;
-        let algorithm = plan.algorithm();
-        let why = plan.why();
+        let (algorithm, why) = (plan.algorithm(), plan.why());
         Ok(match algorithm.as_str() {
             "mpi" => Planned::Theirs(why),
-            _ => Planned::Ours { algorithm: format!("{algorithm}: {why}").into(), plan },
+            _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
         })
     }
 }

@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::collectives::{Caller, Task};
-use crate::failure::{Unserved, raise};
 use crate::narrow::{self, Narrow};
-use crate::session::{self, Session};
+use crate::serve::serve;
+use crate::session;
 
 type Send = *const c_void;
 type Receive = *mut c_void;
@@ -177,47 +176,4 @@ fn begun(code: c_int) -> c_int {
         session::begin();
     }
     code
-}
-
-/// Serves a call, or hands it to the MPI's own function.
-fn serve(
-    collective: Collective,
-    function: &str,
-    comm: Handle,
-    read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
-    own: impl FnOnce() -> c_int,
-) -> c_int {
-    let Some(session) = session::current() else { return own() };
-    let comm = session.mpi.abi().handle(comm);
-    let outcome = session::inside(|| attempt(session, collective, comm, read));
-    match outcome {
-        Some(Ok(())) => 0,
-        Some(Err(Unserved::Passed(_reason))) => own(),
-        Some(Err(Unserved::Failed(error))) => raise(session.mpi, function, comm, &error),
-        None => {
-            let message = "a fault of this library, which is reported above".into();
-            raise(session.mpi, function, comm, &allhands::Error::Panicked { rank: 0, message })
-        }
-    }
-}
-
-fn attempt(
-    session: &Session,
-    collective: Collective,
-    comm: Handle,
-    read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
-) -> Result<(), Unserved> {
-    let member = session.comms.member(session, comm)?;
-    if let Some(refusal) = member.refusal() {
-        return Err(refusal);
-    }
-    let forced = session.settings.forced(collective);
-    let task = read(Caller { session, member: &member })?;
-    if task.bytes == 0 && collective != Collective::Barrier {
-        return Ok(());
-    }
-    let mut group = member.group()?;
-    let (plan, _algorithm) = group.plan(&task.call, forced)?;
-    // SAFETY: the memory is as the program says.
-    unsafe { task.run(session.mpi, comm, plan) }
 }

@@ -17,6 +17,8 @@ mod entries;
 mod failure;
 mod memory;
 mod narrow;
+mod report;
+mod serve;
 mod session;
 mod settings;
 mod types;

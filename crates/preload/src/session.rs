@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use allhands_mpi::{Handle, Mpi};
 
 use crate::comms::Comms;
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::types::Types;
 
@@ -18,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) types: Types,
     pub(crate) settings: Settings,
     pub(crate) comms: Comms,
+    /// What was called, if the user wants to know.
+    pub(crate) report: Option<Report>,
 }
 
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -73,6 +76,11 @@ pub(crate) fn end() {
     if let Some(session) = current() {
         inside(|| {
             RUNNING.store(false, Ordering::Release);
+            if let (Some(report), Some(wanted)) = (&session.report, &session.settings.report)
+                && let Err(error) = report.publish(session.mpi, wanted)
+            {
+                eprintln!("allhands: there is no report: {error}");
+            }
             session.comms.end();
         });
     }
@@ -86,7 +94,8 @@ impl Session {
         // SAFETY: two functions that do what MPI asks of them; the key is writable.
         let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
         mpi.check("MPI_Comm_create_keyval", code).map_err(|error| error.to_string())?;
-        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key) })
+        let report = settings.report.as_ref().map(|_| Report::default());
+        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
     }
 }
 

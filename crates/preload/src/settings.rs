@@ -5,19 +5,25 @@ use std::collections::HashMap;
 use allhands_mpi::Mpi;
 use allhands_schedule::{Choice, Collective};
 
-pub(crate) const ALGORITHM: &str = "ALLHANDS_ALGORITHM";
+const ALGORITHM: &str = "ALLHANDS_ALGORITHM";
+const REPORT: &str = "ALLHANDS_REPORT";
 
 /// Settings; the same on every rank.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     forced: HashMap<Collective, String>,
+    /// Where the report goes: `1` for the standard error, else a file.
+    pub(crate) report: Option<String>,
 }
 
 impl Settings {
     /// Those of the world's first rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
-        let text = shared(mpi, std::env::var(ALGORITHM).unwrap_or_default()).map_err(|error| error.to_string())?;
-        Settings::parse(&text)
+        let mine = [ALGORITHM, REPORT].map(|name| std::env::var(name).unwrap_or_default()).join("\0");
+        let text = shared(mpi, mine).map_err(|error| error.to_string())?;
+        let (algorithms, report) = text.split_once('\0').unwrap_or((&text, ""));
+        let report = Some(report.to_owned()).filter(|report| !matches!(report.as_str(), "" | "0"));
+        Ok(Settings { report, ..Settings::parse(algorithms)? })
     }
 
     /// `allreduce=nap;allgather=loc-bruck:fan=full`
