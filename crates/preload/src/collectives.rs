@@ -5,14 +5,15 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use allhands::Error;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawPlan};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
-use crate::comms::Member;
+use crate::comms::{Group, Member};
 use crate::failure::{REFUSED, Unserved, passed};
-use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, count, counts};
+use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
 use crate::session::Session;
 
 /// A call that is to be served.
@@ -23,6 +24,8 @@ pub(crate) struct Task {
     pub(crate) output: Region,
     /// Whether the output only holds what others get.
     gives: bool,
+    /// The bytes that come from each rank, where that is not the call's to say.
+    expected: Vec<usize>,
     /// Bytes of a block, or of the vector, or of all blocks together where they differ.
     pub(crate) bytes: usize,
 }
@@ -30,6 +33,21 @@ pub(crate) struct Task {
 type Outcome = Result<Task, Unserved>;
 
 impl Task {
+    /// Completes an alltoallv with what the others have for this rank, and it for them. Collective.
+    pub(crate) fn agree(&mut self, me: usize, group: &mut Group) -> Result<(), Unserved> {
+        let Amount::Listed(given) = &self.call.amount else { return Ok(()) };
+        let all = group.counts_of_all(given)?;
+        let ranks = given.len();
+        for (other, &expected) in self.expected.iter().enumerate() {
+            let came = all[other * ranks + me];
+            if came != expected {
+                return Err(Error::Size { rank: me, other, expected, came }.into());
+            }
+        }
+        self.call.amount = Amount::Listed(all);
+        Ok(())
+    }
+
     /// Runs it: on the program's memory if the data lie there one after the other, else on copies.
     ///
     /// # Safety
@@ -95,7 +113,14 @@ impl Caller<'_> {
 
     pub(crate) fn barrier(&self) -> Outcome {
         let call = moved(Collective::Barrier, Amount::Each(0), 0);
-        Ok(Task { call, input: Some(Region::none()), output: Region::none(), gives: false, bytes: 0 })
+        Ok(Task {
+            call,
+            input: Some(Region::none()),
+            output: Region::none(),
+            gives: false,
+            expected: Vec::new(),
+            bytes: 0,
+        })
     }
 
     pub(crate) fn bcast(&self, buffer: Receive, number: i64, datatype: Handle, root: i32) -> Outcome {
@@ -107,6 +132,7 @@ impl Caller<'_> {
             input: None,
             output,
             gives: root == self.member.rank,
+            expected: Vec::new(),
             bytes,
         })
     }
@@ -141,7 +167,14 @@ impl Caller<'_> {
             let all = sent.checked_mul(blocks).ok_or(TOO_LARGE)?;
             input = Some(Region::new(send.cast_mut().cast(), all, datatype)?);
         }
-        apart(Task { call: moved(collective, Amount::Each(bytes), 0), input, output, gives: false, bytes })
+        apart(Task {
+            call: moved(collective, Amount::Each(bytes), 0),
+            input,
+            output,
+            gives: false,
+            expected: Vec::new(),
+            bytes,
+        })
     }
 
     /// # Safety
@@ -174,8 +207,40 @@ impl Caller<'_> {
             input,
             output,
             gives: false,
+            expected: Vec::new(),
             bytes,
         })
+    }
+
+    /// Ranks know their own counts only: they have to tell each other before there is a plan.
+    ///
+    /// # Safety
+    /// The arrays have a number for each rank.
+    pub(crate) unsafe fn alltoallv(
+        &self,
+        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
+        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+    ) -> Outcome {
+        if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
+            return Err(passed("counts that only some ranks know"));
+        }
+        let size = self.member.size;
+        // SAFETY: the caller's promise.
+        let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {
+            let datatype = self.datatype(handle)?;
+            let counts = counts(numbers, size)?;
+            let region = Region::scattered(at, &counts, &places.read(size)?, datatype).map_err(alone)?;
+            Ok::<_, Unserved>((region, counts.iter().map(|count| count * datatype.size).collect::<Vec<_>>()))
+        };
+        let (output, expected) = part(receive.cast(), received, to, receive_type)?;
+        let (input, given) = match self.in_place(send) {
+            true => (None, expected.clone()),
+            false => {
+                part(send.cast_mut().cast(), sent, from, send_type).map(|(region, given)| (Some(region), given))?
+            }
+        };
+        let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
+        apart(Task { call, input, output, gives: false, expected, bytes })
     }
 
     pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
@@ -257,6 +322,7 @@ impl Caller<'_> {
             input,
             output,
             gives: false,
+            expected: Vec::new(),
             bytes,
         })
     }
@@ -283,6 +349,17 @@ fn lengths(collective: Collective, amount: &Amount, rank: usize, root: usize, si
             (counts.iter().try_fold(0usize, |sum, count| sum.checked_add(*count))?, counts[rank])
         }
     })
+}
+
+/// What this rank alone knows is no reason to call the MPI's own function: the others would not.
+fn alone(unserved: Unserved) -> Unserved {
+    match unserved {
+        Unserved::Passed(reason) if reason == TOO_LARGE_TEXT => {
+            let text = "an alltoallv of more than 1 GiB on one rank is not served; leave alltoallv to the MPI";
+            Error::Operation(text.into()).into()
+        }
+        other => other,
+    }
 }
 
 /// Buffers that begin at the same place are not in place, but wrong: some MPIs say so.

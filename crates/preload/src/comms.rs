@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::Options;
-use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands::kernels::Type;
+use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
+use allhands_schedule::Collective;
 
-use crate::failure::{Unserved, passed};
+use crate::failure::{REFUSED, Unserved, passed};
 use crate::session::Session;
 
 /// A communicator of the program.
@@ -76,9 +78,10 @@ impl Comms {
     fn meet(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
         let mpi = session.mpi;
         if handle == mpi.constants().handles.comm_null {
-            return Err(crate::failure::REFUSED);
+            return Err(REFUSED);
         }
-        let (rank, size) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
+        let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
+        let (rank, size) = ranks.map_err(|_| REFUSED)?;
         let ours = OnceLock::new();
         if mpi.comm_test_inter(handle)? {
             let _ = ours.set(Err("an intercommunicator".into()));
@@ -154,6 +157,28 @@ impl Group {
             Some(Planned::Theirs(why)) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
             None => Err(passed("a plan that was lost")),
         }
+    }
+
+    /// Every rank's counts, one rank after the other. Collective.
+    pub(crate) fn counts_of_all(&mut self, mine: &[usize]) -> Result<Vec<usize>, Unserved> {
+        let mine: Vec<u64> = mine.iter().map(|&count| count as u64).collect();
+        let mut all = vec![0u64; mine.len() * self.comm.size()];
+        let call = RawCall {
+            collective: Collective::Allgather,
+            amount: Amount::Each(mine.len()),
+            element: Type::U64,
+            operation: None,
+            root: 0,
+        };
+        if !self.plans.contains_key(&call) {
+            let planned = self.comm.plan(&call, &Options::new().algorithm("bruck"))?;
+            let chosen = Arc::new(Chosen { algorithm: planned.algorithm(), why: planned.why() });
+            self.plans.insert(call.clone(), Planned::Ours { plan: planned, chosen });
+        }
+        let (plan, _) = self.plan(&call, None)?;
+        // SAFETY: as many aligned words as the call says.
+        unsafe { plan.run(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
+        Ok(all.into_iter().map(|count| count as usize).collect())
     }
 
     fn make(&self, call: &RawCall, forced: Option<&str>) -> Result<Planned, Unserved> {

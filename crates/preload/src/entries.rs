@@ -157,6 +157,13 @@ collective! { Allgatherv "Allgatherv"
 caller => unsafe {
     caller.allgatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type)
 } }
+collective! { Alltoallv "Alltoallv"
+(send: Send, sent: Counts, from: Places, send_type: Handle, receive: Receive, received: Counts, to: Places,
+ receive_type: Handle, comm: Handle) on comm,
+// SAFETY: the program's arrays have a number for each rank.
+caller => unsafe {
+    caller.alltoallv((send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
+} }
 collective! { Allreduce "Allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.allreduce(send, receive, count.into(), datatype, op) }

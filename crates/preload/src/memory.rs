@@ -10,7 +10,8 @@ use crate::session::Session;
 
 /// Larger blocks are the MPI's: its counts end there, and so do those of packing.
 pub(crate) const MOST: usize = 1 << 30;
-pub(crate) const TOO_LARGE: Unserved = passed("more than 1 GiB");
+pub(crate) const TOO_LARGE: Unserved = passed(TOO_LARGE_TEXT);
+pub(crate) const TOO_LARGE_TEXT: &str = "more than 1 GiB";
 
 /// A datatype.
 #[derive(Clone, Copy)]

@@ -74,13 +74,16 @@ impl Call<'_> {
         if let Some(refusal) = member.refusal() {
             return Err(refusal);
         }
-        let task = read(Caller { session, member: &member })?;
+        let mut task = read(Caller { session, member: &member })?;
         self.bytes = Some(task.bytes);
         // As many everywhere: no rank waits for this one.
-        if task.bytes == 0 && self.collective != Collective::Barrier {
+        if task.bytes == 0 && !matches!(self.collective, Collective::Barrier | Collective::Alltoallv) {
             return Ok(None);
         }
         let mut group = member.group()?;
+        if self.collective == Collective::Alltoallv {
+            task.agree(member.rank, &mut group)?;
+        }
         let (plan, chosen) = group.plan(&task.call, session.settings.forced(self.collective))?;
         // SAFETY: the memory is as the program says.
         unsafe { task.run(session.mpi, self.comm, plan)? };
