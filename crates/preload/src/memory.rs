@@ -249,3 +249,50 @@ impl Region {
         pieces
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_as_it_is_where_data_lie_one_after_the_other() {
+        let mut memory = [0u32; 16];
+        let at = memory.as_mut_ptr().cast::<u8>();
+        let word = Datatype::element(0, 4);
+        let direct = |counts: &[usize], places: &[i64]| {
+            Region::scattered(at, counts, places, word).is_ok_and(|region| region.direct() == Some(at))
+        };
+        assert!(direct(&[2, 3, 1], &[0, 2, 5]));
+        assert!(direct(&[2, 0, 1], &[0, 77, 2]), "where nothing lies does not matter");
+        assert!(!direct(&[2, 3, 1], &[0, 3, 6]), "a gap");
+        assert!(!direct(&[2, 3, 1], &[1, 3, 6]), "not from the start");
+        assert!(!direct(&[1, 1], &[1, 0]), "another order");
+        let with_gaps = Datatype { handle: 0, size: 12, extent: 16, dense: false };
+        assert!(Region::new(at, 2, with_gaps).is_ok_and(|region| region.direct().is_none() && region.bytes() == 24));
+        let odd = Region::new(at.wrapping_add(1), 2, word).map(|region| region.aligned(4));
+        assert!(odd.is_ok_and(|region| region.direct().is_none()));
+    }
+
+    #[test]
+    fn what_mpi_would_refuse_is_left_to_it() {
+        let word = Datatype::element(0, 4);
+        assert!(Region::new(null_mut(), 1, word).is_err());
+        assert!(Region::new(null_mut(), 0, word).is_ok());
+        assert!(count(-1).is_err());
+        assert!(Region::new(null_mut(), MOST, word).is_err());
+        // SAFETY: a null address stands for no array.
+        assert!(unsafe { counts(Numbers::Narrow(std::ptr::null()), 3) }.is_err());
+    }
+
+    #[test]
+    fn numbers_of_both_widths_are_read() {
+        let (narrow, wide, places) = ([1i32, -2, 3], [1i64, 2, 1 << 40], [7isize, 8]);
+        // SAFETY: arrays of these lengths.
+        unsafe {
+            assert_eq!(Numbers::from(narrow.as_ptr()).read(3).ok(), Some(vec![1, -2, 3]));
+            assert_eq!(Numbers::from(wide.as_ptr()).read(3).ok(), Some(vec![1, 2, 1 << 40]));
+            assert_eq!(Numbers::from(places.as_ptr()).read(2).ok(), Some(vec![7, 8]));
+            assert!(counts(narrow.as_ptr().into(), 3).is_err());
+        }
+    }
+}

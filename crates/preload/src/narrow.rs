@@ -82,3 +82,21 @@ pub(crate) fn length(mpi: &Mpi, collective: Collective, comm: Handle) -> usize {
     }
     mpi.comm_remote_size(comm).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_fit_become_narrow() {
+        let counts = [1i64, 2, 3];
+        // SAFETY: an array of three, or none.
+        unsafe {
+            assert_eq!(counts.as_ptr().held(3), Some(vec![1, 2, 3]));
+            assert_eq!([1i64 << 31].as_ptr().held(1), None);
+            assert_eq!(std::ptr::null::<isize>().held(3), Some(Vec::new()));
+            assert_eq!((7i64.held(0), (1i64 << 31).held(0)), (Some(7), None));
+        }
+        assert!(<*const i64 as Narrow>::given(&Vec::new()).is_null());
+    }
+}

@@ -206,3 +206,43 @@ fn size(bytes: u64) -> String {
     let scaled = bytes as f64 / (1u64 << (10 * unit)) as f64;
     if scaled.fract() == 0.0 { format!("{scaled} {}", units[unit]) } else { format!("{scaled:.1} {}", units[unit]) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(milliseconds: u64) -> Vec<Row> {
+        let report = Report::default();
+        let ours = By::Ours { algorithm: "ring", why: "the caller's wish" };
+        for bytes in [4000, 4096] {
+            report.note(Collective::Allreduce, Some(bytes), &ours, Duration::from_millis(milliseconds));
+        }
+        report.note(Collective::Bcast, None, &By::Theirs("an intercommunicator"), Duration::from_millis(1));
+        let rows = std::mem::take(&mut *report.rows.lock().unwrap());
+        rows.into_iter().map(|(key, tally)| Row { key, tally }).collect()
+    }
+
+    #[test]
+    fn the_table_adds_up_all_ranks() {
+        let rows = merged([rank(1), rank(3)].into_iter());
+        let table = table(&Whole { ranks: 2, mpi: "an MPI".into(), rows });
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[0], "allhands: collectives of 2 ranks on an MPI");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(lines[3]), "allreduce <= 4 KiB 2 4 15.8 KiB 6.0 ms ring the caller's wish");
+        assert_eq!(words(lines[4]), "bcast ? 2 2 0 B 1.0 ms the MPI an intercommunicator");
+    }
+
+    #[test]
+    fn rows_survive_their_journey() {
+        let rows = rank(1);
+        let text = serde_json::to_string(&rows).unwrap();
+        let back: Vec<Row> = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!([0, 512, 4096, 1 << 20, 1536].map(size), ["0 B", "512 B", "4 KiB", "1 MiB", "1.5 KiB"]);
+    }
+}

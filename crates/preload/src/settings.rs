@@ -66,3 +66,31 @@ fn shared(mpi: &Mpi, text: String) -> allhands_mpi::Result<String> {
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_are_forced_by_collective() {
+        let settings = Settings::parse(" allreduce=nap ; allgather=loc-bruck:fan=full;bcast=mpi;").unwrap();
+        assert_eq!(settings.forced(Collective::Allreduce), Some("nap"));
+        assert_eq!(settings.forced(Collective::Allgather), Some("loc-bruck:fan=full"));
+        assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
+        assert_eq!(settings.forced(Collective::Allgatherv), None);
+        assert_eq!(Settings::parse("").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        for (text, fact) in [
+            ("allreduce", "\"allreduce\" names no algorithm"),
+            ("reduceall=nap", "reduceall"),
+            ("allreduce=bruck", "allreduce has no algorithm \"bruck\""),
+        ] {
+            let message = Settings::parse(text).unwrap_err();
+            assert!(message.starts_with("ALLHANDS_ALGORITHM=") && message.contains(fact), "{message}");
+            assert!(message.ends_with("write collective=algorithm, with semicolons between several"), "{message}");
+        }
+    }
+}
