@@ -12,7 +12,7 @@ use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::failure::{REFUSED, Unserved, passed};
+use crate::failure::{REFUSED, Unserved};
 use crate::session::Session;
 
 /// A communicator of the program.
@@ -23,12 +23,15 @@ pub(crate) struct Member {
     /// The order in which they were met, in which they are ended.
     number: u64,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
-    ours: OnceLock<Result<Mutex<Group>, String>>,
+    ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
 }
 
 /// A communicator of ours with its plans.
 pub(crate) struct Group {
-    plans: HashMap<RawCall, Planned>,
+    plans: Vec<(RawCall, Planned)>,
+    places: HashMap<RawCall, usize>,
+    /// The plan of the last call, which the next one often needs again.
+    last: usize,
     comm: RawComm,
 }
 
@@ -120,42 +123,43 @@ impl Member {
         let ours = self.ours.get_or_init(|| {
             // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
             let comm = unsafe { RawComm::from_mpi(self.handle) };
-            comm.map(|comm| Mutex::new(Group { plans: HashMap::new(), comm })).map_err(|error| error.to_string())
+            comm.map(|comm| Mutex::new(Group::new(comm))).map_err(|error| error.to_string().into())
         });
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
-            Err(reason) => Err(Unserved::Passed(Cow::Owned(reason.clone()))),
+            Err(reason) => Err(Unserved::Passed(reason.clone())),
         }
     }
 
     /// Whether there is a reason against ours that needs no try.
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
-            Some(Err(reason)) => Some(Unserved::Passed(Cow::Owned(reason.clone()))),
+            Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
             _ => None,
         }
     }
 }
 
 impl Group {
+    fn new(comm: RawComm) -> Group {
+        Group { plans: Vec::new(), places: HashMap::new(), last: 0, comm }
+    }
+
     /// The plan for a call, made at the first one of its shape.
     pub(crate) fn plan(
         &mut self,
         call: &RawCall,
         forced: Option<&str>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>), Unserved> {
-        if !self.plans.contains_key(call) {
-            let planned = self.make(call, forced)?;
-            // Every rank makes the same calls, so all of them start afresh at the same one.
-            if self.plans.len() >= MOST_PLANS {
-                self.plans.clear();
-            }
-            self.plans.insert(call.clone(), planned);
+        if self.plans.get(self.last).is_none_or(|(known, _)| known != call) {
+            self.last = match self.places.get(call) {
+                Some(place) => *place,
+                None => self.make(call, forced)?,
+            };
         }
-        match self.plans.get_mut(call) {
-            Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen)),
-            Some(Planned::Theirs(why)) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
-            None => Err(passed("a plan that was lost")),
+        match &mut self.plans[self.last].1 {
+            Planned::Ours { plan, chosen } => Ok((plan, chosen)),
+            Planned::Theirs(why) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
         }
     }
 
@@ -170,24 +174,29 @@ impl Group {
             operation: None,
             root: 0,
         };
-        if !self.plans.contains_key(&call) {
-            let planned = self.comm.plan(&call, &Options::new().algorithm("bruck"))?;
-            let chosen = Arc::new(Chosen { algorithm: planned.algorithm(), why: planned.why() });
-            self.plans.insert(call.clone(), Planned::Ours { plan: planned, chosen });
-        }
-        let (plan, _) = self.plan(&call, None)?;
+        // No call of the program's is one of words.
+        let (plan, _) = self.plan(&call, Some("bruck"))?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.run(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
         Ok(all.into_iter().map(|count| count as usize).collect())
     }
 
-    fn make(&self, call: &RawCall, forced: Option<&str>) -> Result<Planned, Unserved> {
+    /// Makes a plan; its place.
+    fn make(&mut self, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
         let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
         let plan = self.comm.plan(call, &options)?;
         let (algorithm, why) = (plan.algorithm(), plan.why());
-        Ok(match algorithm.as_str() {
+        let planned = match algorithm.as_str() {
             "mpi" => Planned::Theirs(why),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
-        })
+        };
+        // Every rank makes the same calls, so all of them start afresh at the same one.
+        if self.plans.len() >= MOST_PLANS {
+            self.plans.clear();
+            self.places.clear();
+        }
+        self.places.insert(call.clone(), self.plans.len());
+        self.plans.push((call.clone(), planned));
+        Ok(self.plans.len() - 1)
     }
 }
