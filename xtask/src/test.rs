@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, failures, mpi};
+use crate::{Result, failures, mpi, preload};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -54,6 +54,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     let libraries = wish.libraries()?;
     conformance::run(&program, &libraries, wish)?;
     failures::run(&program, &libraries)?;
+    preload::run(&libraries)?;
     eprintln!("xtask: all passed");
     Ok(())
 }

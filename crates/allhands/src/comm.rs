@@ -15,10 +15,11 @@ use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::native::{self, Native};
-use crate::op::{Op, Reducer};
+use crate::op::{self, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
+use crate::raw::RawCall;
 use crate::scheduled::Scheduled;
 use crate::tuning::Tuning;
 use crate::world::World;
@@ -132,6 +133,27 @@ impl Comm {
             plans_made: Cell::new(0),
             cache: RefCell::default(),
         }
+    }
+
+    /// From now on any one thread at a time may use it, if it takes everything that was made from it along.
+    pub(crate) fn leave_thread(&self) {
+        self.rank.leave_thread();
+    }
+
+    /// A plan for a call that says at run time what its elements are.
+    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options) -> Result<Plan<u8>> {
+        let ask = Ask {
+            collective: call.collective,
+            amount: call.amount.clone(),
+            element: (call.element, call.element.size()),
+            root: call.root,
+            reducer: call.operation.map(|operation| op::predefined(call.element, operation)).transpose()?,
+            operation: call.operation.map_or(String::new(), |operation| operation.name().into()),
+            predefined: call.operation,
+            commutative: true,
+            options,
+        };
+        Ok(Plan::new(self.core(ask)?, self.rank.clone()))
     }
 
     /// A thread moves this rank's runs on while it computes.

@@ -59,7 +59,7 @@ pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
 
 impl Comm {
     /// The ranks of a communicator of the running MPI, given by its handle: an `MPI_Comm` as the program has it, widened to
-    /// 64 bits. Collective over the communicator, of which a duplicate is made.
+    /// 64 bits. Collective over the communicator; messages go on one of our own.
     ///
     /// # Safety
     /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
@@ -100,9 +100,11 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
         let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
         return Err(Error::Operation(text.into()));
     }
-    let communicator = Communicator::own(mpi, mpi.comm_dup(handle)?)?;
+    let (me, ranks) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
+    // A duplicate would come with the program's attributes, whose functions would be called, and with its hints.
+    let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
+    let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
         gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();

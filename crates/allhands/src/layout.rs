@@ -3,11 +3,16 @@
 use allhands_schedule::{Collective, Problem, Space};
 
 /// How much data a plan moves, in elements.
+///
+/// ```
+/// use allhands::raw::Amount;
+/// assert_ne!(Amount::Each(2), Amount::Listed(vec![2, 2]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Amount {
+pub enum Amount {
     /// Every block of this many elements; for a vector that the algorithm cuts up (allreduce, bcast, reduce), all of it.
     Each(usize),
-    /// A size for each block.
+    /// A size for each block: for each rank, or in an alltoall for each pair, source-major.
     Listed(Vec<usize>),
 }
 

@@ -38,6 +38,7 @@ mod plan;
 mod program;
 mod progress;
 mod rank;
+pub mod raw;
 mod scheduled;
 mod threads;
 #[forbid(unsafe_code)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use allhands_schedule::Combine;
 
 use crate::error::{Error, Result};
-use crate::kernels::{Element, Kernel, Kernel3, Operation, Side, kernel, kernel3};
+use crate::kernels::{Element, Kernel, Kernel3, KernelError, Operation, Side, Type, kernel, kernel3};
 
 /// How the elements of a reduction are combined.
 ///
@@ -81,7 +81,7 @@ impl<T: Element> Op<T> {
     /// A name that is the same on every rank, for comparing calls.
     pub(crate) fn name(&self) -> String {
         match &self.kind {
-            Kind::Predefined(operation) => format!("{operation:?}").to_lowercase(),
+            Kind::Predefined(operation) => operation.name().into(),
             Kind::User { commutative, .. } => if *commutative { "user" } else { "user, non-commutative" }.into(),
         }
     }
@@ -96,21 +96,20 @@ impl<T: Element> Op<T> {
 
     pub(crate) fn reducer(&self) -> Result<Arc<dyn Reducer>> {
         Ok(match &self.kind {
-            Kind::Predefined(operation) => {
-                debug_assert!(size_of::<T>().is_power_of_two());
-                let wrong = |error: crate::kernels::KernelError| Error::Operation(error.to_string());
-                let side = |side| kernel(T::TYPE, *operation, side).map_err(wrong);
-                let both = kernel3(T::TYPE, *operation).map_err(wrong)?;
-                Arc::new(Predefined {
-                    after: side(Side::After)?,
-                    before: side(Side::Before)?,
-                    both,
-                    shift: size_of::<T>().trailing_zeros(),
-                })
-            }
+            Kind::Predefined(operation) => predefined(T::TYPE, *operation)?,
             Kind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
         })
     }
+}
+
+/// What performs one of MPI's operations on elements of a type.
+pub(crate) fn predefined(element: Type, operation: Operation) -> Result<Arc<dyn Reducer>> {
+    debug_assert!(element.size().is_power_of_two());
+    let wrong = |error: KernelError| Error::Operation(error.to_string());
+    let side = |side| kernel(element, operation, side).map_err(wrong);
+    let both = kernel3(element, operation).map_err(wrong)?;
+    let shift = element.size().trailing_zeros();
+    Ok(Arc::new(Predefined { after: side(Side::After)?, before: side(Side::Before)?, both, shift }))
 }
 
 /// Combines runs of bytes that hold elements of one type.

@@ -330,21 +330,35 @@ impl<T: Element> Plan<T> {
     /// Runs the collective to its end.
     pub fn run(&mut self, input: &[T], output: &mut [T]) -> Result<()> {
         let _inside = self.rank.enter();
-        let mut core = self.idle()?;
+        let core = self.core.borrow();
         core.check("input", input.len(), core.input)?;
         core.check("output", output.len(), core.output)?;
-        // SAFETY: the slices are as long as the program needs, and borrowed until `run` returns.
-        unsafe { run(&mut core, &self.rank, Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
+        drop(core);
+        // SAFETY: the slices are as long as the program needs, and borrowed until `run_at` returns.
+        unsafe { self.run_at(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
     }
 
     /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
     pub fn run_in_place(&mut self, buffer: &mut [T]) -> Result<()> {
         let _inside = self.rank.enter();
-        let mut core = self.idle()?;
+        let core = self.core.borrow();
         core.check("in-place", buffer.len(), core.longer())?;
+        drop(core);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         // SAFETY: as above; a program compiled in place reads and writes the output only.
-        unsafe { run(&mut core, &self.rank, Buffers::InPlace, buffer, buffer) }
+        unsafe { self.run_at(Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// Runs the collective to its end, on memory of whatever type.
+    ///
+    /// # Safety
+    /// The input can be read and the output written for as many elements as the plan has; in place, the output for the longer of
+    /// both. Aligned for the plan's elements, and not overlapping.
+    pub(crate) unsafe fn run_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        let _inside = self.rank.enter();
+        let mut core = self.idle()?;
+        // SAFETY: the caller's promise; it keeps the memory until this returns.
+        unsafe { run(&mut core, &self.rank, buffers, input, output) }
     }
 
     /// The plan, when a run that is still under way is through.
@@ -472,6 +486,12 @@ impl<T: Element> Plan<T> {
             Means::Schedule(scheduled) => scheduled.algorithm(),
             Means::Library(_) => crate::native::NAME.into(),
         }
+    }
+
+    /// Why that algorithm was chosen.
+    pub(crate) fn why(&self) -> String {
+        let _inside = self.rank.enter();
+        self.core.borrow().why.clone()
     }
 
     /// Which algorithm runs, why, and what it costs.

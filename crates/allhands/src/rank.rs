@@ -43,6 +43,11 @@ impl RankState {
         rank
     }
 
+    /// From now on any one thread at a time may use this rank: none counts it among its own.
+    pub(crate) fn leave_thread(&self) {
+        HERE.with_borrow_mut(|here| here.retain(|other| !std::ptr::eq(other.as_ptr(), self)));
+    }
+
     /// From now on a thread moves runs on while this rank computes.
     pub(crate) fn hire(self: &Rc<RankState>) {
         *self.helper.borrow_mut() = Some(Helper::new(Rc::as_ptr(self)));

@@ -525,3 +525,46 @@ fn tuning_files_merge_if_they_are_of_one_transport() {
         &["no-such-file.toml"],
     );
 }
+
+/// The command in a folder of its own, for tests of what lies beside it.
+fn command_in(folder: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(folder.join("bin")).expect("a folder");
+    let command = folder.join("bin/allhands");
+    let _ = fs::remove_file(&command);
+    // A link, because what is being written cannot be run, nor while another test's child has it open.
+    fs::hard_link(env!("CARGO_BIN_EXE_allhands"), &command).expect("a link");
+    command
+}
+
+#[test]
+fn exec_needs_the_library_beside_the_command() {
+    let output = Command::new(command_in("exec-alone")).args(["exec", "true"]).output().expect("the command runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("liballhands.so is neither in") && said.contains("put it beside the command"), "{said}");
+}
+
+#[test]
+fn exec_becomes_the_program_with_the_library_before_other_preloads() {
+    let command = command_in("exec");
+    let folder = command.parent().and_then(|bin| bin.parent()).expect("a folder").join("lib");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("liballhands.so"), "").expect("a file");
+    // The linker passes over what is no library, and says so.
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&command);
+        command.arg("exec").args(words).env("LD_PRELOAD", "").output().expect("the command runs")
+    };
+    let output = run(&["sh", "-c", "echo $LD_PRELOAD; exit $1", "-", "7"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.trim_end().ends_with("/bin/../lib/liballhands.so"), "{said}");
+    assert_eq!(output.status.code(), Some(7));
+    let output =
+        Command::new(&command).args(["exec", "env"]).env("LD_PRELOAD", "libother.so").output().expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("/lib/liballhands.so:libother.so\n"));
+    let output = run(&["no-such-program"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("no-such-program cannot be run: "), "{said}");
+}

@@ -37,6 +37,15 @@ impl Mpi {
         .map(|size| size as usize)
     }
 
+    /// How many processes there are in the other group of an intercommunicator.
+    pub fn comm_remote_size(&self, comm: Handle) -> Result<usize> {
+        self.integer("MPI_Comm_remote_size", |size| {
+            // SAFETY: the size is writable, and the handle is MPI's (see `Handle`).
+            unsafe { (self.raw().comm_remote_size)(comm, size) }
+        })
+        .map(|size| size as usize)
+    }
+
     /// A communicator of the same processes with its own messages. Collective.
     pub fn comm_dup(&self, comm: Handle) -> Result<Handle> {
         self.handle("MPI_Comm_dup", |new| {

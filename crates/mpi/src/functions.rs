@@ -15,6 +15,13 @@ type Aint = isize;
 type Count = c_longlong;
 type Out = *mut c_int;
 
+/// Decides whether a duplicate of a communicator gets an attribute: communicator, key, extra state, value, address of the
+/// duplicate's value, address of the answer. Narrow communicators come in words whose upper half may hold anything.
+pub type CopyFunction = unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+
+/// Told that an attribute goes, as it does with its communicator: communicator, key, value, extra state.
+pub type DeleteFunction = unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void) -> c_int;
+
 macro_rules! functions {
     (
         needed { $($field:ident $name:literal ($($arg:ty),*);)* }
@@ -86,6 +93,7 @@ functions! {
 
         comm_rank "Comm_rank" (Handle, Out);
         comm_size "Comm_size" (Handle, Out);
+        comm_remote_size "Comm_remote_size" (Handle, Out);
         comm_dup "Comm_dup" (Handle, Handles);
         comm_split "Comm_split" (Handle, c_int, c_int, Handles);
         comm_split_type "Comm_split_type" (Handle, c_int, c_int, Handle, Handles);
@@ -93,6 +101,9 @@ functions! {
         comm_compare "Comm_compare" (Handle, Handle, Out);
         comm_test_inter "Comm_test_inter" (Handle, Out);
         comm_get_attr "Comm_get_attr" (Handle, c_int, *mut c_void, Out);
+        comm_set_attr "Comm_set_attr" (Handle, c_int, *mut c_void);
+        comm_create_keyval "Comm_create_keyval" (CopyFunction, DeleteFunction, Out, *mut c_void);
+        comm_call_errhandler "Comm_call_errhandler" (Handle, c_int);
         comm_set_errhandler "Comm_set_errhandler" (Handle, Handle);
         comm_get_errhandler "Comm_get_errhandler" (Handle, Handles);
         comm_group "Comm_group" (Handle, Handles);
@@ -136,6 +147,8 @@ functions! {
         type_create_struct "Type_create_struct" (c_int, Counts, *const Aint, *const c_void, Handles);
         type_commit "Type_commit" (Handles);
         type_free "Type_free" (Handles);
+        pack "Pack" (Send, c_int, Handle, Receive, c_int, Out, Handle);
+        unpack "Unpack" (Send, c_int, Out, Receive, c_int, Handle, Handle);
         op_create "Op_create" (UserFunction, c_int, Handles);
         op_free "Op_free" (Handles);
     }

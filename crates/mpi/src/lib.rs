@@ -46,7 +46,7 @@ pub use constants::{Addresses, Constant, Constants, ErrorClasses, Integers, Ops,
 pub use datatypes::UserFunction;
 pub use environment::ThreadLevel;
 pub use error::{Class, Error, Result};
-pub use functions::Functions;
+pub use functions::{CopyFunction, DeleteFunction, Functions};
 pub use launcher::{Launcher, LauncherKind};
 pub use mpi::{Mpi, load};
 pub use point_to_point::{RawStatus, Status};

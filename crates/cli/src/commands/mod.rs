@@ -1,6 +1,7 @@
 //! The subcommands: one file each.
 
 mod bench;
+mod exec;
 mod explain;
 mod list;
 mod simulate;
@@ -26,6 +27,7 @@ use crate::job;
   allhands simulate allreduce --machine lassen --topology 1024x16
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
+  mpirun -n 8 allhands exec ./program
 
 Exit codes: 0 all is well; 1 a schedule is wrong, or a rank failed; 2 the request cannot be served."
 )]
@@ -36,6 +38,7 @@ pub(crate) enum Command {
     Simulate(simulate::Simulate),
     Bench(bench::Bench),
     Tune(tune::Tune),
+    Exec(exec::Exec),
 }
 
 impl Command {
@@ -44,6 +47,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Bench(bench) => bench.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Exec(exec) => exec.run(),
             // What one process does alone is done by a job's first.
             _ if !job::first() => Ok(()),
             Command::List(list) => list.run(),

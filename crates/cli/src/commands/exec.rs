@@ -1,0 +1,64 @@
+//! `allhands exec`: a program as it is, with our collectives under it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// Run an MPI program, unchanged, with the collectives of this library
+///
+/// Put it between the launcher and the program. In every rank it sets LD_PRELOAD to liballhands.so, which serves the program's
+/// collectives or hands them to the program's own MPI, and then becomes the program.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "allhands exec PROGRAM [ARGUMENTS]...",
+    after_help = "Environment:
+  ALLHANDS=off                                the program's own MPI serves everything
+  ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'  forces algorithms; mpi is the MPI's own
+  ALLHANDS_TUNING=FILE                        chooses as `allhands tune` has measured
+  ALLHANDS_REPORT=1|FILE|FILE.json            at MPI_Finalize: what was called, who served it and why
+
+Examples:
+  mpirun -n 4 allhands exec ./program
+  ALLHANDS_REPORT=1 mpirun -n 4 allhands exec python script.py"
+)]
+pub(crate) struct Exec {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    program: OsString,
+
+    /// Its arguments
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+const LIBRARY: &str = "liballhands.so";
+
+impl Exec {
+    pub(crate) fn run(&self) -> Result<()> {
+        let mut preload = library()?.into_os_string();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let mut command = std::process::Command::new(&self.program);
+        let error = command.args(&self.arguments).env("LD_PRELOAD", preload).exec();
+        Err(Failure::Usage(format!("{} cannot be run: {error}", Path::new(&self.program).display())))
+    }
+}
+
+/// The library beside this command, or in the folder of libraries that belongs to it.
+fn library() -> Result<PathBuf> {
+    let command = std::env::current_exe().and_then(|path| path.canonicalize())?;
+    let folder = command.parent().unwrap_or(Path::new("/"));
+    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY), folder.join("../lib64").join(LIBRARY)];
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
+        let folder = folder.display();
+        Failure::Usage(format!(
+            "{LIBRARY} is neither in {folder} nor in {folder}/../lib; put it beside the command (`cargo build -p allhands-preload` makes it)"
+        ))
+    })
+}

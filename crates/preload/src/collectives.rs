@@ -1,0 +1,373 @@
+//! What each collective asks for, read from the arguments of MPI's function.
+//!
+//! A rank looks at its own arguments only, and comes to what MPI guarantees to be the same on every rank.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use allhands::Error;
+use allhands::kernels::Type;
+use allhands::raw::{Amount, RawCall, RawPlan};
+use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Collective;
+
+use crate::comms::{Group, Member};
+use crate::failure::{REFUSED, Unserved, passed};
+use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::session::Session;
+
+/// A call that is to be served.
+pub(crate) struct Task {
+    pub(crate) call: RawCall,
+    /// `None`: in place.
+    pub(crate) input: Option<Region>,
+    pub(crate) output: Region,
+    /// Whether the output only holds what others get.
+    gives: bool,
+    /// The bytes that come from each rank, where that is not the call's to say.
+    expected: Vec<usize>,
+    /// Bytes of a block, or of the vector, or of all blocks together where they differ.
+    pub(crate) bytes: usize,
+}
+
+type Outcome = Result<Task, Unserved>;
+
+impl Task {
+    /// Completes an alltoallv with what the others have for this rank, and it for them. Collective.
+    pub(crate) fn agree(&mut self, me: usize, group: &mut Group) -> Result<(), Unserved> {
+        let Amount::Listed(given) = &self.call.amount else { return Ok(()) };
+        let all = group.counts_of_all(given)?;
+        let ranks = given.len();
+        for (other, &expected) in self.expected.iter().enumerate() {
+            let came = all[other * ranks + me];
+            if came != expected {
+                return Err(Error::Size { rank: me, other, expected, came }.into());
+            }
+        }
+        self.call.amount = Amount::Listed(all);
+        Ok(())
+    }
+
+    /// Runs it: on the program's memory if the data lie there one after the other, else on copies.
+    ///
+    /// # Safety
+    /// The program's memory is as it says.
+    pub(crate) unsafe fn run(&self, mpi: &Mpi, comm: Handle, plan: &mut RawPlan) -> Result<(), Unserved> {
+        let Task { input, output, .. } = self;
+        let staged = |region: &Region| match region.direct() {
+            Some(_) => Vec::new(),
+            None => vec![0u128; region.bytes().div_ceil(16)],
+        };
+        let mut to = staged(output);
+        let target = output.direct().unwrap_or(to.as_mut_ptr().cast());
+        // SAFETY: the caller's promise; copies have room for the data.
+        unsafe {
+            match input {
+                None => {
+                    if output.direct().is_none() {
+                        output.pack(mpi, comm, target)?;
+                    }
+                    plan.run_in_place(target)?;
+                }
+                Some(input) => {
+                    let mut from = staged(input);
+                    let source = input.direct().unwrap_or(from.as_mut_ptr().cast());
+                    if input.direct().is_none() {
+                        input.pack(mpi, comm, source)?;
+                    }
+                    plan.run(source, target)?;
+                }
+            }
+            if output.direct().is_none() && !self.gives {
+                output.unpack(mpi, comm, target)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a call is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) member: &'a Member,
+}
+
+/// Memory that is read, as MPI's functions have it.
+type Send = *const c_void;
+/// Memory that is written.
+type Receive = *mut c_void;
+
+impl Caller<'_> {
+    fn in_place(&self, send: Send) -> bool {
+        send == self.session.mpi.in_place().cast_const()
+    }
+
+    fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
+        Datatype::of(self.session, self.session.mpi.abi().handle(handle))
+    }
+
+    fn root(&self, root: i32) -> Result<usize, Unserved> {
+        usize::try_from(root).ok().filter(|root| *root < self.member.size).ok_or(REFUSED)
+    }
+
+    pub(crate) fn barrier(&self) -> Outcome {
+        let call = moved(Collective::Barrier, Amount::Each(0), 0);
+        Ok(Task {
+            call,
+            input: Some(Region::none()),
+            output: Region::none(),
+            gives: false,
+            expected: Vec::new(),
+            bytes: 0,
+        })
+    }
+
+    pub(crate) fn bcast(&self, buffer: Receive, number: i64, datatype: Handle, root: i32) -> Outcome {
+        let root = self.root(root)?;
+        let output = Region::new(buffer.cast(), count(number)?, self.datatype(datatype)?)?;
+        let bytes = output.bytes();
+        Ok(Task {
+            call: moved(Collective::Bcast, Amount::Each(bytes), root),
+            input: None,
+            output,
+            gives: root == self.member.rank,
+            expected: Vec::new(),
+            bytes,
+        })
+    }
+
+    pub(crate) fn allgather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
+        self.regular(Collective::Allgather, send, receive, 1)
+    }
+
+    pub(crate) fn alltoall(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
+        self.regular(Collective::Alltoall, send, receive, self.member.size)
+    }
+
+    /// Blocks of one size, of which the input has so many.
+    fn regular(
+        &self,
+        collective: Collective,
+        (send, sent, send_type): (Send, i64, Handle),
+        (receive, received, receive_type): (Receive, i64, Handle),
+        blocks: usize,
+    ) -> Outcome {
+        let received = count(received)?;
+        let datatype = self.datatype(receive_type)?;
+        let bytes = datatype.bytes(received)?;
+        let all = received.checked_mul(self.member.size).ok_or(TOO_LARGE)?;
+        let output = Region::new(receive.cast(), all, datatype)?;
+        let mut input = None;
+        if !self.in_place(send) {
+            let (sent, datatype) = (count(sent)?, self.datatype(send_type)?);
+            if datatype.bytes(sent)? != bytes {
+                return Err(REFUSED);
+            }
+            let all = sent.checked_mul(blocks).ok_or(TOO_LARGE)?;
+            input = Some(Region::new(send.cast_mut().cast(), all, datatype)?);
+        }
+        apart(Task {
+            call: moved(collective, Amount::Each(bytes), 0),
+            input,
+            output,
+            gives: false,
+            expected: Vec::new(),
+            bytes,
+        })
+    }
+
+    /// # Safety
+    /// The arrays have a number for each rank.
+    pub(crate) unsafe fn allgatherv(
+        &self,
+        (send, sent, send_type): (Send, i64, Handle),
+        receive: Receive,
+        numbers: Numbers,
+        places: Numbers,
+        receive_type: Handle,
+    ) -> Outcome {
+        let Member { rank, size, .. } = *self.member;
+        let datatype = self.datatype(receive_type)?;
+        // SAFETY: the caller's promise.
+        let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
+        let output = Region::scattered(receive.cast(), &counts, &places, datatype)?;
+        let blocks = counts.iter().map(|count| datatype.bytes(*count)).collect::<Result<Vec<_>, _>>()?;
+        let mut input = None;
+        if !self.in_place(send) {
+            let region = Region::new(send.cast_mut().cast(), count(sent)?, self.datatype(send_type)?)?;
+            if region.bytes() != blocks[rank] {
+                return Err(REFUSED);
+            }
+            input = Some(region);
+        }
+        let bytes = output.bytes();
+        apart(Task {
+            call: moved(Collective::Allgatherv, Amount::Listed(blocks), 0),
+            input,
+            output,
+            gives: false,
+            expected: Vec::new(),
+            bytes,
+        })
+    }
+
+    /// Ranks know their own counts only: they have to tell each other before there is a plan.
+    ///
+    /// # Safety
+    /// The arrays have a number for each rank.
+    pub(crate) unsafe fn alltoallv(
+        &self,
+        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
+        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+    ) -> Outcome {
+        if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
+            return Err(passed("counts that only some ranks know"));
+        }
+        let size = self.member.size;
+        // SAFETY: the caller's promise.
+        let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {
+            let datatype = self.datatype(handle)?;
+            let counts = counts(numbers, size)?;
+            let region = Region::scattered(at, &counts, &places.read(size)?, datatype).map_err(alone)?;
+            Ok::<_, Unserved>((region, counts.iter().map(|count| count * datatype.size).collect::<Vec<_>>()))
+        };
+        let (output, expected) = part(receive.cast(), received, to, receive_type)?;
+        let (input, given) = match self.in_place(send) {
+            true => (None, expected.clone()),
+            false => {
+                part(send.cast_mut().cast(), sent, from, send_type).map(|(region, given)| (Some(region), given))?
+            }
+        };
+        let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
+        apart(Task { call, input, output, gives: false, expected, bytes })
+    }
+
+    pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
+        let wanted = Wanted { collective: Collective::Allreduce, amount: Amount::Each(count(number)?), root: 0 };
+        self.reduction(wanted, send, receive, (datatype, op))
+    }
+
+    pub(crate) fn reduce(
+        &self,
+        send: Send,
+        receive: Receive,
+        number: i64,
+        datatype: Handle,
+        op: Handle,
+        root: i32,
+    ) -> Outcome {
+        let (root, amount) = (self.root(root)?, Amount::Each(count(number)?));
+        self.reduction(Wanted { collective: Collective::Reduce, amount, root }, send, receive, (datatype, op))
+    }
+
+    pub(crate) fn reduce_scatter_block(
+        &self,
+        send: Send,
+        receive: Receive,
+        number: i64,
+        datatype: Handle,
+        op: Handle,
+    ) -> Outcome {
+        let amount = Amount::Each(count(number)?);
+        self.reduction(
+            Wanted { collective: Collective::ReduceScatterBlock, amount, root: 0 },
+            send,
+            receive,
+            (datatype, op),
+        )
+    }
+
+    /// # Safety
+    /// There is a count for each rank.
+    pub(crate) unsafe fn reduce_scatter(
+        &self,
+        send: Send,
+        receive: Receive,
+        numbers: Numbers,
+        datatype: Handle,
+        op: Handle,
+    ) -> Outcome {
+        // SAFETY: the caller's promise.
+        let amount = Amount::Listed(unsafe { counts(numbers, self.member.size)? });
+        self.reduction(Wanted { collective: Collective::ReduceScatter, amount, root: 0 }, send, receive, (datatype, op))
+    }
+
+    fn reduction(
+        &self,
+        Wanted { collective, amount, root }: Wanted,
+        send: Send,
+        receive: Receive,
+        (datatype, op): (Handle, Handle),
+    ) -> Outcome {
+        let (abi, types) = (self.session.mpi.abi(), &self.session.types);
+        let operation = types.operation(abi.handle(op)).ok_or(passed("an operation of the user's"))?;
+        let datatype = abi.handle(datatype);
+        let basic = types.basic(datatype).ok_or(passed("a reduction of a derived datatype"))?;
+        let element = basic.reduced_by(operation).ok_or(passed("a reduction of a datatype without kernels"))?;
+        let Member { rank, size, .. } = *self.member;
+        let (input, output) = lengths(collective, &amount, rank, root, size).ok_or(TOO_LARGE)?;
+        let bytes = input.checked_mul(element.size()).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)?;
+        let in_place = self.in_place(send);
+        let region = |at: *mut u8, count| {
+            Region::new(at, count, Datatype::element(datatype, element.size()))
+                .map(|region| region.aligned(element.align()))
+        };
+        // In place the output's memory holds the input first, which may be longer.
+        let to = if output == 0 && !in_place { null_mut() } else { receive.cast() };
+        let output = region(to, if in_place { input.max(output) } else { output })?;
+        let input = if in_place { None } else { Some(region(send.cast_mut().cast(), input)?) };
+        apart(Task {
+            call: RawCall { collective, amount, element, operation: Some(operation), root },
+            input,
+            output,
+            gives: false,
+            expected: Vec::new(),
+            bytes,
+        })
+    }
+}
+
+struct Wanted {
+    collective: Collective,
+    amount: Amount,
+    root: usize,
+}
+
+/// What is moved as it is.
+fn moved(collective: Collective, amount: Amount, root: usize) -> RawCall {
+    RawCall { collective, amount, element: Type::U8, operation: None, root }
+}
+
+/// Elements of this rank's input and output of a reduction; `None` if they cannot be counted.
+fn lengths(collective: Collective, amount: &Amount, rank: usize, root: usize, size: usize) -> Option<(usize, usize)> {
+    Some(match (collective, amount) {
+        (Collective::Reduce, Amount::Each(count)) if rank != root => (*count, 0),
+        (Collective::ReduceScatterBlock, Amount::Each(count)) => (count.checked_mul(size)?, *count),
+        (_, Amount::Each(count)) => (*count, *count),
+        (_, Amount::Listed(counts)) => {
+            (counts.iter().try_fold(0usize, |sum, count| sum.checked_add(*count))?, counts[rank])
+        }
+    })
+}
+
+/// What this rank alone knows is no reason to call the MPI's own function: the others would not.
+fn alone(unserved: Unserved) -> Unserved {
+    match unserved {
+        Unserved::Passed(reason) if reason == TOO_LARGE_TEXT => {
+            let text = "an alltoallv of more than 1 GiB on one rank is not served; leave alltoallv to the MPI";
+            Error::Operation(text.into()).into()
+        }
+        other => other,
+    }
+}
+
+/// Buffers that begin at the same place are not in place, but wrong: some MPIs say so.
+fn apart(task: Task) -> Outcome {
+    match &task.input {
+        Some(input) if input.at() == task.output.at() && input.bytes() > 0 && task.output.bytes() > 0 => {
+            Err(passed("an input that is the output"))
+        }
+        _ => Ok(task),
+    }
+}

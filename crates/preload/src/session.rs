@@ -1,0 +1,124 @@
+//! From `MPI_Init` to `MPI_Finalize`: what is known in between, and whether there is an in between.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use allhands_mpi::{Handle, Mpi};
+
+use crate::comms::Comms;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::types::Types;
+
+/// What calls are served with.
+pub(crate) struct Session {
+    pub(crate) mpi: &'static Mpi,
+    pub(crate) types: Types,
+    pub(crate) settings: Settings,
+    pub(crate) comms: Comms,
+    /// What was called, if the user wants to know.
+    pub(crate) report: Option<Report>,
+}
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread is in our code: what MPI calls from there is not the program's.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The session, if there is one now and the program is calling.
+pub(crate) fn current() -> Option<&'static Session> {
+    if !RUNNING.load(Ordering::Acquire) || INSIDE.get() {
+        return None;
+    }
+    SESSION.get()
+}
+
+/// Does what is ours to do; `None` if it panicked, which must not reach the program.
+pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
+    struct Outside(bool);
+    impl Drop for Outside {
+        fn drop(&mut self) {
+            INSIDE.set(self.0);
+        }
+    }
+    let _outside = Outside(INSIDE.replace(true));
+    catch_unwind(AssertUnwindSafe(act)).ok()
+}
+
+/// MPI was initialised.
+pub(crate) fn begin() {
+    if std::env::var("ALLHANDS").as_deref() == Ok("off") {
+        return;
+    }
+    inside(|| match Session::new() {
+        Ok(session) => {
+            if SESSION.set(session).is_ok() {
+                RUNNING.store(true, Ordering::Release);
+            }
+        }
+        Err(fact) => {
+            eprintln!("allhands: {fact}");
+            if let Ok(mpi) = allhands_mpi::load() {
+                mpi.abort(mpi.world(), 2);
+            }
+        }
+    });
+}
+
+/// MPI is about to be finalised.
+pub(crate) fn end() {
+    if let Some(session) = current() {
+        inside(|| {
+            RUNNING.store(false, Ordering::Release);
+            if let (Some(report), Some(wanted)) = (&session.report, &session.settings.report)
+                && let Err(error) = report.publish(session.mpi, wanted)
+            {
+                eprintln!("allhands: there is no report: {error}");
+            }
+            session.comms.end();
+        });
+    }
+}
+
+impl Session {
+    fn new() -> Result<Session, String> {
+        let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
+        let settings = Settings::agreed(mpi)?;
+        let mut key = 0;
+        // SAFETY: two functions that do what MPI asks of them; the key is writable.
+        let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
+        mpi.check("MPI_Comm_create_keyval", code).map_err(|error| error.to_string())?;
+        let report = settings.report.as_ref().map(|_| Report::default());
+        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
+    }
+}
+
+/// A duplicate of a communicator is another one.
+unsafe extern "C" fn not_copied(
+    _: Handle,
+    _: c_int,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+    copied: *mut c_int,
+) -> c_int {
+    // SAFETY: MPI's own variable.
+    unsafe { *copied = 0 };
+    0
+}
+
+/// A communicator of the program is freed.
+unsafe extern "C" fn gone(comm: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+    if RUNNING.load(Ordering::Acquire)
+        && let Some(session) = SESSION.get()
+    {
+        inside(|| session.comms.remove(session.mpi.abi().handle(comm)));
+    }
+    0
+}
