@@ -22,7 +22,8 @@ const STEPS: [Step; 8] = [
     plain(&["build", "--workspace", "--examples"]),
     plain(&["test", "--workspace", "--lib", "--bins", "--tests"]),
     plain(&["test", "--workspace", "--doc"]),
-    plain(&["doc", "--workspace", "--no-deps", "--lib"]),
+    // The preload's library has the name of ours.
+    plain(&["doc", "--workspace", "--exclude", "allhands-preload", "--no-deps", "--lib"]),
     // loom replaces the atomics of the thread ranks: a build of its own, in a folder of its own.
     Step {
         arguments: &["test", "--package", "allhands", "--lib", "--release", "--target-dir", "target/loom", "models"],

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use allhands_mpi::{Handle, Mpi};
 
@@ -62,13 +63,21 @@ pub(crate) fn begin() {
                 RUNNING.store(true, Ordering::Release);
             }
         }
-        Err(fact) => {
-            eprintln!("allhands: {fact}");
-            if let Ok(mpi) = allhands_mpi::load() {
-                mpi.abort(mpi.world(), 2);
-            }
-        }
+        Err(fact) => refuse(&fact),
     });
+}
+
+/// Ends the job. All ranks find the same: the first says it, before the others end.
+fn refuse(fact: &str) {
+    let Ok(mpi) = allhands_mpi::load() else {
+        eprintln!("allhands: {fact}");
+        return;
+    };
+    match mpi.comm_rank(mpi.world()) {
+        Ok(1..) => std::thread::sleep(Duration::from_secs(1)),
+        _ => eprintln!("allhands: {fact}"),
+    }
+    mpi.abort(mpi.world(), 2);
 }
 
 /// MPI is about to be finalised.
