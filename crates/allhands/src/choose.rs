@@ -45,15 +45,16 @@ pub struct Decision {
     pub best: Vec<(String, f64)>,
 }
 
-/// What is decided once for each communicator.
+/// What is decided once: communicators whose ranks sit alike ask the same.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Question {
-    communicator: u64,
+    seating: u64,
     collective: Collective,
     commutative: bool,
     identical: bool,
     class: usize,
     library: bool,
+    shares: bool,
 }
 
 /// What a communicator can do besides sending messages.
@@ -71,13 +72,13 @@ const TUNING: &str = "ALLHANDS_TUNING";
 const MACHINE: &str = "ALLHANDS_MACHINE";
 /// Who calls itself so has thread ranks.
 pub(crate) const THREADS: &str = "threads";
-/// More decisions are made anew: for programs that make communicators without end.
+/// More decisions are made anew.
 const MOST_KNOWN: usize = 4096;
 /// How many algorithms a decision names.
 const NAMED: usize = 6;
 
 /// What the files say that the user names, for rank 0 to tell all.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     pub(crate) tuning: Option<String>,
     pub(crate) machine: Option<String>,
@@ -154,15 +155,16 @@ impl Evidence {
         self.think(problem, class(bytes), Abilities { library: false, shares: true })
     }
 
-    /// The same for a communicator of some number, whose questions are thought about once.
-    pub(crate) fn choose(&self, number: u64, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
+    /// The same for a communicator, thought about once for all that have this number for how their ranks sit.
+    pub(crate) fn choose(&self, seating: u64, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
         let question = Question {
-            communicator: number,
+            seating,
             collective: problem.collective,
             commutative: problem.reduction.commutative,
             identical: problem.reduction.identical,
             class: class(bytes),
             library: able.library,
+            shares: able.shares,
         };
         // Held while thinking: who asks the same waits for the answer.
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -308,7 +310,7 @@ mod tests {
         );
         let lassen = Machine::shipped_text("lassen").unwrap();
         assert_eq!(machine(&texts(None, Some(lassen)), Some(THREADS)), "lassen");
-        let damaged = texts(Some("damaged"), Some(&lassen[..lassen.len() / 2]));
+        let damaged = texts(Some("damaged"), Some(&lassen[..lassen.rfind(" = ").unwrap()]));
         let evidence = Evidence::of_texts(&damaged, Some(THREADS), false);
         assert_eq!((evidence.machine.name.as_str(), evidence.tuning.is_none()), ("threads", true));
         assert_eq!(tuning("damaged", None).unwrap_err().lines().count(), 1);

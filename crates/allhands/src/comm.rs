@@ -38,6 +38,8 @@ pub struct Comm {
     epoch: Cell<u64>,
     /// Whether the ranks of every node share memory.
     shares: bool,
+    /// Tells the topology from others.
+    seating: u64,
     evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<HashMap<Shape, Cached>>,
@@ -120,6 +122,7 @@ impl Comm {
         evidence: Arc<Evidence>,
     ) -> Comm {
         let shares = rank.world.share_memory(&members, &topology);
+        let seating = fold(topology.to_string().into_bytes());
         Comm {
             rank,
             id,
@@ -129,6 +132,7 @@ impl Comm {
             far: far.map(RefCell::new),
             epoch: Cell::new(0),
             shares,
+            seating,
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
             cache: RefCell::default(),
@@ -293,7 +297,7 @@ impl Comm {
             None => {
                 let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
                 let able = Abilities { library, shares: self.shares };
-                self.evidence.borrow().choose(self.id, &problem, ask.bytes(), able)?
+                self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
             }
         };
         let core = match decision.algorithm.as_str() {
@@ -413,8 +417,12 @@ impl Comm {
 
 /// A number that differs for different inputs, and is the same on every rank (FNV-1a).
 fn hash(words: &[u64]) -> u64 {
-    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    fold(words.iter().flat_map(|word| word.to_le_bytes()))
+}
+
+fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// Every rank's elements, on every rank.
