@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::far::{self, Link};
 use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
-use crate::node::memory::Mapping;
 use crate::node::{Arrived, Node, Piece, Reach, Reference};
 use crate::op::Reducer;
 use crate::program::{Buffers, Instruction, Memory, Message, Program, Segment};
+use crate::shelf::{Need, Shared};
 use crate::world::{Way, World};
 
 /// A rank's end of a plan.
@@ -81,7 +81,7 @@ struct Gathering {
 
 /// What the ranks of a node share for one plan: meetings, and two segments of memory that runs use in turn.
 struct Common {
-    memory: Arc<Mapping>,
+    memory: Shared,
     first: usize,
     each: usize,
 }
@@ -149,7 +149,9 @@ impl Engine {
             let first = ((depth + 1) * seats * size_of::<Meeting>()).next_multiple_of(4096);
             // The two segments begin on lines of their own.
             let size = |need: usize| first + 2 * need.next_multiple_of(128);
-            let (need, memory) = world.share(operation, key ^ 1, &everybody.places, program.shared, size)?;
+            let places = &everybody.places;
+            let need = Need { operation, key: key ^ 1, places, bytes: program.shared, clear: first };
+            let (need, memory) = world.share(&need, size)?;
             let each = need.next_multiple_of(128);
             let begin = topology.region(1, topology.region_of(1, rank)).start;
             for (level, place) in meetings.iter_mut().enumerate() {

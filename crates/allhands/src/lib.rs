@@ -40,6 +40,7 @@ mod progress;
 mod rank;
 pub mod raw;
 mod scheduled;
+mod shelf;
 mod threads;
 #[forbid(unsafe_code)]
 mod tuning;

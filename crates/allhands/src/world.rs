@@ -9,8 +9,9 @@ use allhands_schedule::Topology;
 use crate::error::{Error, Result};
 use crate::far::Job;
 use crate::node::bell::Patience;
-use crate::node::memory::{Address, Mapping};
+use crate::node::memory::Mapping;
 use crate::node::{Arrived, Node, Reach};
+use crate::shelf::Shelf;
 
 /// One rank's view of all.
 pub(crate) struct World {
@@ -28,6 +29,8 @@ pub(crate) struct World {
     homes: Option<Vec<usize>>,
     /// What reaches the others.
     pub(crate) job: Option<Job>,
+    /// Memory of plans that are gone, for those to come.
+    pub(crate) shelf: Shelf,
 }
 
 /// Where a rank is reached.
@@ -63,6 +66,7 @@ impl World {
             timeout,
             homes: None,
             job: None,
+            shelf: Shelf::default(),
         }
     }
 
@@ -83,6 +87,7 @@ impl World {
             timeout: Duration::MAX,
             homes: Some(homes),
             job: Some(job),
+            shelf: Shelf::default(),
         }
     }
 
@@ -221,14 +226,14 @@ impl World {
     }
 
     /// Sends a few bytes to a neighbour while a plan is being made, waiting for room.
-    fn tell(&self, operation: &str, to: usize, key: u64, words: [u64; 2]) -> Result<()> {
+    pub(crate) fn tell(&self, operation: &str, to: usize, key: u64, words: [u64; 2]) -> Result<()> {
         // SAFETY: a letter of sixteen bytes has room for two words.
         let send = || self.node.send(to, key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
         self.wait(operation, &|| false, send, |gone| Some(self.neighbours[to]).filter(|rank| gone(*rank)))
     }
 
     /// Waits for what a neighbour tells.
-    fn hear(&self, operation: &str, from: usize, key: u64) -> Result<[u64; 2]> {
+    pub(crate) fn hear(&self, operation: &str, from: usize, key: u64) -> Result<[u64; 2]> {
         let heard = RefCell::new(None);
         let read = |arrived: Arrived<'_>| match arrived {
             // SAFETY: `tell` wrote two words.
@@ -241,64 +246,5 @@ impl World {
         };
         self.wait(operation, &|| false, ready, |gone| Some(self.neighbours[from]).filter(|rank| gone(*rank)))?;
         Ok(heard.into_inner().expect("waited for"))
-    }
-
-    /// Memory that the neighbours at some places use together: each says how much it needs, the first makes `size` of the
-    /// greatest need. That need, and the memory.
-    pub(crate) fn share(
-        &self,
-        operation: &str,
-        key: u64,
-        places: &[usize],
-        need: usize,
-        size: impl Fn(usize) -> usize,
-    ) -> Result<(usize, Arc<Mapping>)> {
-        // The others wait for what this rank did not tell them.
-        self.offer(operation, key, places, need, size).inspect_err(|error| self.fail(&error.to_string()))
-    }
-
-    fn offer(
-        &self,
-        operation: &str,
-        key: u64,
-        places: &[usize],
-        need: usize,
-        size: impl Fn(usize) -> usize,
-    ) -> Result<(usize, Arc<Mapping>)> {
-        let refused = |error: std::io::Error| Error::Memory { reason: error.to_string() };
-        let threads = matches!(self.node.reach, Reach::Here);
-        let (leader, others) = places.split_first().expect("this rank is among them");
-        if *leader != self.node.me() {
-            self.tell(operation, *leader, key, [need as u64, 0])?;
-            let [place, most] = self.hear(operation, *leader, key)?;
-            if threads {
-                // SAFETY: the leader, a thread of this process, made this reference for us.
-                return Ok((most as usize, unsafe { Arc::from_raw(place as *const Mapping) }));
-            }
-            let address = Address { process: (place >> 32) as u32, descriptor: place as u32 };
-            let mapping = Mapping::attach(address, size(most as usize)).map_err(refused)?;
-            self.tell(operation, *leader, key, [0, 0])?;
-            return Ok((most as usize, Arc::new(mapping)));
-        }
-        let mut most = need;
-        for &place in others {
-            most = most.max(self.hear(operation, place, key)?[0] as usize);
-        }
-        if threads {
-            let mapping = Arc::new(Mapping::private(size(most)).map_err(refused)?);
-            for &place in others {
-                self.tell(operation, place, key, [Arc::into_raw(mapping.clone()) as u64, most as u64])?;
-            }
-            return Ok((most, mapping));
-        }
-        let (mapping, offer) = Mapping::offered(size(most)).map_err(refused)?;
-        let Address { process, descriptor } = offer.address();
-        for &place in others {
-            self.tell(operation, place, key, [u64::from(process) << 32 | u64::from(descriptor), most as u64])?;
-        }
-        for &place in others {
-            self.hear(operation, place, key)?;
-        }
-        Ok((most, Arc::new(mapping)))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use allhands::{Error, Op, Options, Threads, Topology};
+use allhands::{Error, Op, Options, Plan, Threads, Topology};
 use allhands_schedule::{Choice, Collective, Problem, algorithms, verify};
 
 fn flat(p: usize) -> Topology {
@@ -372,4 +372,29 @@ fn work_that_panics_beside_a_collective_gives_the_buffers_back() {
         plan.during(&x, &mut y, |_| if comm.rank() == 0 { panic!("no more ideas") } else { Ok(()) })
     });
     assert!(matches!(&outcome, Err(Error::Panicked { rank: 0, message }) if message == "no more ideas"), "{outcome:?}");
+}
+
+#[test]
+fn memory_of_plans_that_are_gone_serves_others() {
+    let shared = Options::new().algorithm("smp:local=shared");
+    allhands::threads(Topology::regular(2, 3).unwrap(), |comm| {
+        let (me, ranks) = (comm.rank(), comm.size());
+        let mut held: Vec<Plan<u64>> = Vec::new();
+        for turn in 0..200 {
+            let count = 1 + turn * 7 % 50;
+            let mut plan = comm.allreduce_plan_with(count, Op::sum(), &shared)?;
+            let (input, mut output) = (vec![(me + turn) as u64; count], vec![0; count]);
+            // Some plans are dropped before they run, and every rank lets go of others, earlier or later.
+            if turn % 5 > 0 {
+                plan.run(&input, &mut output)?;
+                assert_eq!(output, vec![(ranks * (ranks - 1) / 2 + ranks * turn) as u64; count], "turn {turn}");
+            }
+            held.push(plan);
+            if held.len() > me * 3 {
+                held.swap_remove(turn * 5 % held.len());
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
 }

@@ -11,7 +11,7 @@ pub(crate) mod meeting;
 pub(crate) mod memory;
 mod reach;
 mod seat;
-mod sync;
+pub(crate) mod sync;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
