@@ -132,7 +132,7 @@ impl Message {
 const SHORT: usize = 256;
 
 /// Pieces of this length on average are worth a derived datatype; shorter ones are packed. See `overheads`.
-const LONG_PIECES: usize = 2 * 1024;
+const LONG_PIECES: usize = 4 * 1024;
 
 /// How long a failed run waits for its messages before it ends the job.
 const LAST_WAIT: Duration = Duration::from_secs(5);
