@@ -3,6 +3,7 @@
 
 mod bench;
 mod build;
+mod cluster;
 mod conformance;
 mod failures;
 mod launch;
@@ -19,6 +20,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY]
        cargo xtask bench mpi [--output FILE] [--quick]
+       cargo xtask cluster up|run|down|race|table ... (--help says more)
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
                 the command itself, and all of the following
@@ -26,7 +28,9 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
   preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
-  bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
+  bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
+  cluster       an emulated cluster on this machine, which needs Linux and root: builds it, runs MPI jobs on it, removes it; races
+                our collectives against those of three MPIs on it";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
 type Result<T> = std::result::Result<T, String>;
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
         ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+        ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };

@@ -14,11 +14,13 @@ mod switch;
 mod system;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use settings::{Delay, Rate, Shape};
+use state::Life;
 
 /// What went wrong, in one sentence.
 type Result<T> = std::result::Result<T, String>;
@@ -60,9 +62,32 @@ enum Command {
     Down,
     /// Races our collectives against those of three MPIs, on clusters of its own.
     Race(race::Wish),
+    /// Prints the tables of a race that was run before, and draws its plot.
+    Table {
+        /// What the race has written.
+        file: PathBuf,
+        /// Where the plot goes, as SVG.
+        #[arg(long)]
+        plot: Option<PathBuf>,
+    },
+    /// A rank of a race.
+    #[command(hide = true)]
+    Racer {
+        meeting: PathBuf,
+        iterations: usize,
+        #[arg(value_delimiter = ',')]
+        bytes: Vec<usize>,
+    },
     /// What carries frames between nodes, and what holds the cluster together.
     #[command(hide = true)]
-    Switch { nodes: u8, delay: Delay, rate: Rate },
+    Switch {
+        nodes: u8,
+        delay: Delay,
+        rate: Rate,
+        /// Whether it ends with the process that started it.
+        #[arg(long)]
+        tied: bool,
+    },
     /// Stands in for ssh.
     #[command(hide = true)]
     Agent {
@@ -73,13 +98,16 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Up { nodes, delay, rate } => {
-            state::up(nodes, delay, rate).map(|()| eprintln!("cluster: {nodes} nodes, {delay} apart, {rate} each"))
-        }
+        Command::Up { nodes, delay, rate } => state::up(nodes, delay, rate, Life::UntilDown)
+            .map(|()| eprintln!("cluster: {nodes} nodes, {delay} apart, {rate} each")),
         Command::Run { mpi, shape, program } => job::run(mpi, shape, &program),
         Command::Down => state::down(),
         Command::Race(wish) => race::run(&wish),
-        Command::Switch { nodes, delay, rate } => switch::serve(nodes, delay, rate),
+        Command::Table { file, plot } => race::show(&file, plot.as_deref()),
+        Command::Racer { meeting, iterations, bytes } => {
+            race::racer::race(&meeting, iterations, &bytes).map_err(|error| error.to_string())
+        }
+        Command::Switch { nodes, delay, rate, tied } => switch::serve(nodes, delay, rate, tied),
         Command::Agent { words } => agent::enter(&words),
     };
     match outcome {

@@ -58,7 +58,7 @@ impl Node {
             move |error: std::io::Error| format!("{name}: {what}: {error}")
         };
         let mut keeper = Command::new("sleep");
-        keeper.arg("infinity").stdin(Stdio::null()).stdout(Stdio::null());
+        keeper.arg("infinity").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         system::as_new_node(&mut keeper, &name(index), hosts).map_err(wrong("no namespaces"))?;
         let keeper = keeper.spawn().map_err(wrong("no namespaces"))?;
         let namespaces = Namespaces::of(keeper.id()).map_err(wrong("the namespaces are gone"))?;
@@ -98,11 +98,8 @@ fn addresses(index: usize, nodes: usize) -> String {
         address(index)
     );
     for other in (0..nodes).filter(|other| *other != index) {
-        text += &format!(
-            "neigh replace {} lladdr {} dev eth0 nud permanent\n",
-            address(other),
-            hardware_address(other)
-        );
+        text +=
+            &format!("neigh replace {} lladdr {} dev eth0 nud permanent\n", address(other), hardware_address(other));
     }
     text
 }

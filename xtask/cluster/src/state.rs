@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{Delay, Rate};
-use crate::{Result, node, system};
+use crate::{Result, system};
 
 /// A cluster.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -45,8 +45,16 @@ impl Cluster {
     }
 }
 
+/// How long a cluster is there.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Life {
+    UntilDown,
+    /// At most as long as this process.
+    Tied,
+}
+
 /// Builds a cluster, and returns when it is ready.
-pub(crate) fn up(nodes: u8, delay: Delay, rate: Rate) -> Result<()> {
+pub(crate) fn up(nodes: u8, delay: Delay, rate: Rate, life: Life) -> Result<()> {
     if !system::is_root() {
         return Err("nodes are namespaces, which only root can make; run this as root".into());
     }
@@ -56,6 +64,9 @@ pub(crate) fn up(nodes: u8, delay: Delay, rate: Rate) -> Result<()> {
     let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let mut switch = Command::new(program);
     switch.arg("switch").args([nodes.to_string(), delay.to_string(), rate.to_string()]);
+    if life == Life::Tied {
+        switch.arg("--tied");
+    }
     switch.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = switch.spawn().map_err(|error| format!("the switch cannot be started: {error}"))?;
     let mut said = String::new();
@@ -78,7 +89,6 @@ pub(crate) fn down() -> Result<()> {
         let _ = fs::remove_dir_all(folder());
         return Err("there is no cluster".into());
     };
-    node::end_all(&cluster.keepers, false);
     system::signal(cluster.switch, libc::SIGTERM);
     let deadline = Instant::now() + Duration::from_secs(5);
     while current().is_some() {

@@ -91,7 +91,7 @@ impl Traffic {
 }
 
 /// Builds the nodes, says `ready`, and carries their frames until it is told to end. It runs as a process of its own.
-pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate) -> Result<()> {
+pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<()> {
     system::leave_terminal();
     let wrong = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
     let folder = state::folder();
@@ -103,17 +103,22 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate) -> Result<()> {
         let built: Result<Vec<Node>> =
             (0..usize::from(nodes)).map(|index| Node::new(index, nodes.into(), &hosts)).collect();
         let mut nodes = built?;
-        let keepers = nodes.iter().map(Node::keeper).collect();
+        let keepers: Vec<u32> = nodes.iter().map(Node::keeper).collect();
         let end = system::signals_to_end().map_err(wrong("no signals"))?;
+        if tied {
+            system::end_with_parent().map_err(wrong("it cannot be tied to its starter"))?;
+        }
         system::be_urgent().map_err(wrong("no priority for the switch"))?;
-        Cluster { switch: std::process::id(), keepers, delay, rate }.save()?;
+        Cluster { switch: std::process::id(), keepers: keepers.clone(), delay, rate }.save()?;
         println!("ready");
         // Whoever reads what the starter printed has to see its end.
         let quiet = std::fs::File::options().write(true).open("/dev/null").map_err(wrong("/dev/null"))?;
         rustix::stdio::dup2_stdout(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         rustix::stdio::dup2_stderr(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         let traffic = Traffic::new(nodes.len(), delay, rate);
-        carry(&mut nodes, &end, traffic)
+        let outcome = carry(&mut nodes, &end, traffic);
+        node::end_all(&keepers, false);
+        outcome
     })();
     let _ = std::fs::remove_dir_all(&folder);
     outcome

@@ -131,6 +131,14 @@ pub(crate) fn signals_to_end() -> io::Result<OwnedFd> {
     }
 }
 
+/// From now on the end of the process that started this one is a signal to end.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    // SAFETY: two numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
+    // SAFETY: asks for a number. Whose parent has ended is a child of the first process.
+    if unsafe { libc::getppid() } == 1 { Err(io::Error::other("it has ended")) } else { Ok(()) }
+}
+
 /// Leaves the terminal and the process group of whoever started this process.
 pub(crate) fn leave_terminal() {
     // SAFETY: no arguments; it fails only for the leader of a group, which has none to leave.
@@ -141,4 +149,36 @@ pub(crate) fn leave_terminal() {
 pub(crate) fn signal(process: u32, signal: libc::c_int) -> bool {
     // SAFETY: two numbers, and the process is not 0 or -1, which would be many.
     process > 0 && unsafe { libc::kill(process as libc::pid_t, signal) } == 0
+}
+
+/// How long a process with priority may run without pause, in microseconds: then it is ended, so that it cannot take the machine away.
+const LONGEST: libc::rlim_t = 2_000_000;
+
+/// Guards the machine against [`Urgent`].
+pub(crate) fn limit_priority() {
+    let limit = libc::rlimit { rlim_cur: LONGEST, rlim_max: LONGEST };
+    // SAFETY: a valid limit, for this process.
+    unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) };
+}
+
+/// While there is one, this thread goes before those that do not take part in the race, by turns with those that do.
+pub(crate) struct Urgent;
+
+impl Urgent {
+    pub(crate) fn new() -> Urgent {
+        schedule(libc::SCHED_RR, 10);
+        Urgent
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        schedule(libc::SCHED_OTHER, 0);
+    }
+}
+
+fn schedule(policy: libc::c_int, priority: libc::c_int) {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: this thread, and a valid priority. Without the right to do so nothing changes.
+    unsafe { libc::sched_setscheduler(0, policy, &parameters) };
 }
