@@ -1,4 +1,4 @@
-//! How fast the simulator is. `cargo bench -p allhands-model`
+//! How fast the simulator is. `cargo bench -p allhands-model`; `-- loc-bruck nap` for some algorithms, every rank, only
 //!
 //! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. Memory is
 //! the most that was allocated at once, in pieces of 4 KiB or more: counting the others, which come and go, would slow down what is measured.
@@ -85,12 +85,17 @@ fn main() {
         "order",
         "memory MiB"
     );
-    for (collective, algorithm) in ALGORITHMS {
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |algorithm: &str| named.is_empty() || named.iter().any(|name| name == algorithm);
+    for (collective, algorithm) in ALGORITHMS.into_iter().filter(|(_, algorithm)| wanted(algorithm)) {
         for machine in &machines {
             for exponent in (10..=20).step_by(2) {
                 row(collective, algorithm, machine, exponent, 1024);
             }
         }
+    }
+    if !named.is_empty() {
+        return;
     }
     println!(
         "\n1,048,576 ranks as `simulate` does it, 8 B on lassen: one node for all where 512 compared ones do the same (limit: 10 s)"

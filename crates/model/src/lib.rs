@@ -61,13 +61,15 @@ mod flat;
 pub mod formulas;
 mod glance;
 mod machine;
+mod memory;
 mod simulate;
 mod sizes;
 mod symmetry;
 
 pub use bound::Bound;
-pub use choices::{Ranked, best_choices, rank_choices};
+pub use choices::{Allowance, Ranked, best_choices, rank_choices};
 pub use error::{Error, Result};
 pub use machine::{Crowd, Level, Links, Machine, Protocol};
+pub use memory::memory;
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};
 pub use sizes::Amount;

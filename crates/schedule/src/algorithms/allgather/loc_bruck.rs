@@ -16,10 +16,9 @@
 
 use std::ops::Range;
 
-use super::windows::{growing, windows};
+use super::windows::{growing, windows_among};
 use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared, uses_memory};
 use crate::algorithms::seats::{output_of, push_output_of};
-use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Problem, Result, Round, Span, Topology};
@@ -180,8 +179,10 @@ impl Plan {
     fn share_flat(&self, seats: &Range<usize>, seat: usize, pieces: Pieces<'_>) -> Vec<Round> {
         let (size, start) = (seats.len(), seats.start);
         let widths = growing(size, std::iter::repeat_n(1, ceil_log(2, size)));
-        let place = placing(|members: Range<usize>, spans| pieces(start + members.start..start + members.end, spans));
-        embed(windows(size, seat - start, &widths), |member| self.topology.rank_at(start + member), place)
+        let rank_of = |member| self.topology.rank_at(start + member);
+        windows_among(size, seat - start, &widths, rank_of, |members, spans| {
+            pieces(start + members.start..start + members.end, spans)
+        })
     }
 }
 

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::acting::{self, Among, Place};
 use super::chains::{shortest, worth_trying};
-use super::cyclic_shift::short_lines;
+use super::cyclic_shift::{divisors, short_lines};
 use crate::algorithms::node::{LOCAL, REDUCTION, either_way, reduction, shared, uses_memory};
 use crate::math::joined;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
@@ -197,6 +197,12 @@ fn front(nodes: usize) -> Vec<String> {
     }
     let mut chains = worth_trying(nodes);
     chains.extend((1..=PORTS_TRIED).map(|ports| short_lines(nodes, ports)));
+    for factor in divisors(nodes) {
+        let times = |second: Vec<usize>| second.into_iter().map(move |line| factor * line);
+        for second in [short_lines(nodes / factor, 1), shortest(nodes / factor)] {
+            chains.push(short_lines(factor, 1).into_iter().chain(times(second)).collect());
+        }
+    }
     let packed = (1..=PORTS_TRIED).flat_map(|ports| {
         chains.iter().map(move |lines| (Chain::new(lines.clone(), ports).cost(), lines.clone(), ports))
     });

@@ -552,7 +552,7 @@ fn short_and_long(nodes: usize) -> Vec<String> {
 }
 
 /// The divisors of p between 1 and itself; of many, those nearest to its root.
-fn divisors(p: usize) -> Vec<usize> {
+pub(super) fn divisors(p: usize) -> Vec<usize> {
     let below = (2..=p.isqrt()).rev().filter(|&divisor| p.is_multiple_of(divisor)).take(MOST_DIVISORS);
     let mut divisors: Vec<usize> = below.flat_map(|divisor| [divisor, p / divisor]).collect();
     divisors.sort_unstable();
