@@ -30,6 +30,8 @@ use crate::tuning::Tuning;
 pub struct Evidence {
     tuning: Option<Tuning>,
     machine: Machine,
+    /// The cores that all ranks have together, where that is known.
+    cores: Option<usize>,
     /// Thread ranks have one for all, so that each question is thought about once.
     decisions: Mutex<HashMap<Question, Decision>>,
 }
@@ -112,7 +114,7 @@ fn warn(variable: &str, fact: &str) {
 impl Evidence {
     /// The model on a machine.
     pub fn of_machine(machine: Machine) -> Evidence {
-        Evidence { tuning: None, machine, decisions: Mutex::default() }
+        Evidence { tuning: None, machine, cores: None, decisions: Mutex::default() }
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
@@ -134,12 +136,13 @@ impl Evidence {
         let machine = machine.and_then(|machine| machine.map_err(|error| unused(MACHINE, error.to_string())).ok());
         let otherwise = if transport == Some(THREADS) { "threads" } else { "generic" };
         let machine = machine.unwrap_or_else(|| Machine::shipped(otherwise).expect("it is shipped"));
-        Evidence { tuning, ..Evidence::of_machine(machine) }
+        let cores = std::thread::available_parallelism().ok().filter(|_| transport == Some(THREADS));
+        Evidence { tuning, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
     }
 
     /// The same with another tuning file.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Evidence {
-        Evidence { tuning: Some(tuning), ..Evidence::of_machine(self.machine.clone()) }
+        Evidence { tuning: Some(tuning), cores: self.cores, ..Evidence::of_machine(self.machine.clone()) }
     }
 
     /// The machine whose model speaks where no tuning file does.
@@ -225,8 +228,10 @@ impl Evidence {
             _ => problem.topology.clone(),
         };
         let typical = Problem::new(problem.collective, topology).with_reduction(problem.reduction);
-        let ranked =
-            best_choices(&typical, Amount::bytes(bytes as u64), &self.machine, able.allowance).unwrap_or_default();
+        let crowded = self.cores.filter(|&cores| cores < problem.ranks());
+        let machine = crowded.map(|cores| self.machine.crowded(typical.topology.regions(1) as f64 / cores as f64));
+        let machine = machine.as_ref().unwrap_or(&self.machine);
+        let ranked = best_choices(&typical, Amount::bytes(bytes as u64), machine, able.allowance).unwrap_or_default();
         // The counts and the root of this call are looked at here.
         let serves = |choice: &Choice| {
             choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
@@ -234,7 +239,8 @@ impl Evidence {
         let ranked: Vec<_> = ranked.into_iter().filter(|ranked| serves(&ranked.choice)).collect();
         let Some(first) = ranked.first() else { return Err(refusal(problem, bytes, able.allowance)) };
         let how = if first.simulated { "" } else { " (too large to be simulated: at a glance)" };
-        let evidence = format!("the model of {}{how}", self.machine.name);
+        let crowd = crowded.map_or(String::new(), |cores| format!(", on {cores} cores"));
+        let evidence = format!("the model of {}{crowd}{how}", self.machine.name);
         let mut best: Vec<(String, f64)> = Vec::new();
         for ranked in &ranked {
             let name = ranked.choice.to_string();

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::advice::Advice;
-pub(crate) use self::advice::shape;
 
 /// The version of the format.
 const SCHEMA: u32 = 1;

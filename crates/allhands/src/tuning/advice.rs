@@ -227,7 +227,7 @@ fn unlike(
 }
 
 /// Nodes, and ranks on the fullest of them.
-pub(crate) fn shape(topology: &Topology) -> (usize, usize) {
+fn shape(topology: &Topology) -> (usize, usize) {
     (topology.regions(1), topology.region_sizes(1).1)
 }
 

@@ -1,3 +1,5 @@
+use allhands_schedule::Topology;
+
 use super::*;
 
 fn cell(shape: (usize, usize), bytes: usize, times: &[(&str, f64)]) -> Cell {
