@@ -129,10 +129,11 @@ fn a_limit_on_memory_filters_first_and_says_what_would_do() {
     assert!(most > 0);
     let frugal = within(most - 1).unwrap();
     assert!(frugal.best.iter().all(|(name, _)| needs(name) < most), "{frugal:?}");
-    // Who is not the root of a reduce combines in memory of his own.
-    let rooted = Problem::new(Collective::Reduce, Topology::regular(4, 6).unwrap());
+    // Where order matters, who is not the root of a reduce combines in memory of his own.
+    let ordered = Reduction { commutative: false, identical: true };
+    let rooted = Problem::new(Collective::Reduce, Topology::regular(4, 6).unwrap()).with_reduction(ordered);
     let within = |limit| evidence.decide_within(&rooted, 1000, Allowance { shares: true, memory: Some(limit) });
-    let Err(Error::Memory { needed, limit: 0, .. }) = within(0) else { panic!("something takes nothing") };
+    let Err(Error::Memory { needed, limit: 0, .. }) = within(0) else { panic!("{:?}", within(0)) };
     assert!(needed > 0 && within(needed).is_ok() && within(needed - 1).is_err());
     let choice = Choice::parse(problem.collective, &free.algorithm).unwrap();
     let seven = Allowance { shares: true, memory: Some(7) };
