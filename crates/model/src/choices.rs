@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use allhands_schedule::{Choice, Prepared, Problem, algorithms};
+use allhands_schedule::{Algorithm, Choice, Prepared, Problem, Promise, Reduction, algorithms};
 
 use crate::glance::Glance;
 use crate::simulate::Simulator;
@@ -176,7 +176,7 @@ impl<'a> Search<'a> {
         let (candidates, seen) = (Vec::new(), HashSet::new());
         let mut search = Search { problem, amount, machine, allowance, glance, candidates, seen, left: WORK };
         let mut able: Vec<(f64, Prepared)> = Vec::new();
-        for algorithm in algorithms(problem.collective) {
+        for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
             let settings = settings.iter().filter_map(|choice| search.prepare(choice));
             let mut settings: Vec<(f64, Prepared)> =
@@ -282,6 +282,14 @@ impl<'a> Search<'a> {
         sort_by(&mut ranked, |ranked| ranked.seconds);
         ranked
     }
+}
+
+/// Whether no setting promises what the reduction asks for.
+fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
+    let Reduction { commutative, identical } = problem.reduction;
+    let never = |promise: &Promise| matches!(promise, Promise::Never);
+    problem.collective.reduces()
+        && ((!commutative && never(&algorithm.ordered)) || (identical && never(&algorithm.identical)))
 }
 
 /// Least first; equals stay as they are.

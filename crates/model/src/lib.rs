@@ -41,7 +41,7 @@
 //! **After its messages** a round copies and combines; **a meeting** ends a fixed time after the last rank of the region has come.
 //! A flat topology has one rank a node: all its messages are far.
 //!
-//! *Not modelled*: more ranks than cores, routes of a torus or dragonfly, caches, overlap of a rank's own work with its messages,
+//! *Not modelled*: more ranks than cores (but for [`Machine::crowded`]), routes of a torus or dragonfly, caches, overlap of a rank's own work with its messages,
 //! messages of other jobs.
 //!
 //! # Two modes

@@ -38,12 +38,14 @@ impl Place {
     }
 }
 
+/// The rounds of a node, from one place to another, where nodes are these ranks.
+pub(super) type Rounds<'a> = dyn Fn((Place, Place), usize, &dyn Fn(usize) -> usize) -> Vec<Round> + 'a;
+
 /// An allreduce of a vector of so many blocks among so many nodes.
 pub(super) struct Among<'a> {
     pub(super) nodes: usize,
     pub(super) blocks: usize,
-    /// The rounds of a node, from one place to another, where nodes are these ranks.
-    pub(super) rounds: &'a dyn Fn((Place, Place), usize, &dyn Fn(usize) -> usize) -> Vec<Round>,
+    pub(super) rounds: &'a Rounds<'a>,
 }
 
 impl Among<'_> {

@@ -61,23 +61,24 @@ impl Chain {
     fn new(lines: Vec<usize>, ports: usize) -> Chain {
         let mut steps: Vec<Step> = Vec::new();
         // After how many steps each line is there.
-        let mut made = BTreeMap::from([(1, 0)]);
+        let mut made = vec![(1, 0)];
         for &line in &lines {
-            let way = |(own, own_made): (&usize, &usize)| {
-                let earliest = (*own_made).max(made.get(&line.checked_sub(*own)?)? + 1);
+            let way = |&(own, own_made): &(usize, usize)| {
+                let received = made.binary_search_by_key(&(line - own), |known| known.0).ok()?;
+                let earliest = own_made.max(made[received].1 + 1);
                 let fits = |step: &usize| {
                     let step: Option<&Step> = steps.get(step - 1);
-                    step.is_none_or(|step| step.contains_key(own) || step.len() < ports)
+                    step.is_none_or(|step| step.contains_key(&own) || step.len() < ports)
                 };
                 let step = (earliest..=steps.len().max(earliest)).find(fits).unwrap_or(steps.len() + 1);
-                let travels_along = steps.get(step - 1).is_some_and(|step| step.contains_key(own));
-                Some((step, !travels_along, std::cmp::Reverse(*own)))
+                let travels_along = steps.get(step - 1).is_some_and(|step| step.contains_key(&own));
+                Some((step, !travels_along, std::cmp::Reverse(own)))
             };
             // Of equals the farthest node: lines of a step then often come from the same.
             let (step, _, own) = made.iter().filter_map(way).min().expect("every line is a sum of two");
             steps.resize_with(steps.len().max(step), Step::new);
             steps[step - 1].entry(own.0).or_default().insert(line);
-            made.insert(line, step);
+            made.push((line, step));
         }
         Chain { lines, steps }
     }
@@ -203,6 +204,8 @@ fn front(nodes: usize) -> Vec<String> {
             chains.push(short_lines(factor, 1).into_iter().chain(times(second)).collect());
         }
     }
+    chains.sort_unstable();
+    chains.dedup();
     let packed = (1..=PORTS_TRIED).flat_map(|ports| {
         chains.iter().map(move |lines| (Chain::new(lines.clone(), ports).cost(), lines.clone(), ports))
     });
@@ -259,7 +262,7 @@ mod tests {
                 let chain = Chain::new(short_lines(p, ports), ports).cost();
                 assert!(chain.steps <= ceil_log(ports + 1, p), "{p} ranks, {ports} ports: {chain:?}");
             }
-            for factor in (2..p).filter(|factor| p % factor == 0) {
+            for factor in (2..p).filter(|factor| p.is_multiple_of(*factor)) {
                 let (first, second) = (short_lines(factor, 1), short_lines(p / factor, 1));
                 let product = first.iter().copied().chain(second.iter().map(|line| line * factor)).collect();
                 let chain = Chain::new(product, 1).cost();
@@ -275,7 +278,7 @@ mod tests {
     fn some_numbers_have_shorter_chains_than_their_factors() {
         fn factored(n: usize) -> usize {
             let products =
-                (2..n).filter(|factor| n % factor == 0).map(|factor| factored(factor) + factored(n / factor));
+                (2..n).filter(|factor| n.is_multiple_of(*factor)).map(|factor| factored(factor) + factored(n / factor));
             products.chain([short_lines(n, 1).len()]).min().unwrap_or(0)
         }
         let shorter: Vec<usize> = (2..64).filter(|&n| shortest(n).len() < factored(n)).collect();
