@@ -413,7 +413,7 @@ fn explain_without_an_algorithm_says_what_would_be_chosen_and_why() {
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[0], "allreduce: 1024 ranks on 64 nodes of 16, 8 B: nap:fan=full:local=shared");
     assert_eq!(lines[1], "because of the model of blue-waters: 9.88 us; runner-up nap, 50 % more");
-    assert!(lines[3].ends_with("lower bound on blue-waters  memory a rank"), "{}", said.out);
+    assert!(lines[3].contains("lower bound on blue-waters") && lines[3].ends_with("memory a rank"), "{}", said.out);
     let rows: Vec<f64> = lines[5..].iter().map(|row| row.split_whitespace().nth(2).unwrap().parse().unwrap()).collect();
     assert!(rows.len() > 2 && rows[0] == 1.0 && rows.is_sorted(), "{}", said.out);
     assert_eq!(run("explain barrier --topology 8").code, Some(0));
@@ -435,7 +435,7 @@ fn explain_keeps_to_a_limit_on_memory() {
     );
     assert_eq!(named("--bytes 1000 --memory 5000").code, Some(0));
     refused(&named("--bytes 8 --memory lots"), &["--memory lots", "4K"]);
-    refused(&named("--memory 8"), &["--bytes"]);
+    assert!(named("--memory 8").err.contains("--bytes"));
 }
 
 #[test]
