@@ -1,4 +1,4 @@
-//! How fast the simulator is. `cargo bench -p allhands-model`; `-- loc-bruck nap` for some algorithms, every rank, only
+//! How fast the simulator is. `cargo bench -p allhands-model`; `-- 18 loc-bruck nap`: some algorithms only, every rank, up to 2^18
 //!
 //! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. So times of
 //! processors are printed beside those of the clock: a core does so many messages in a second that it has for them; all that is done in all
@@ -89,10 +89,13 @@ fn main() {
         "memory MiB"
     );
     let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    // As on the command line: `-- 18 nap`, no more than 2^18 ranks.
+    let most = named.iter().find_map(|name| name.parse().ok()).unwrap_or(20);
+    let named: Vec<String> = named.into_iter().filter(|name| name.parse::<u32>().is_err()).collect();
     let wanted = |algorithm: &str| named.is_empty() || named.iter().any(|name| name == algorithm);
     for (collective, algorithm) in ALGORITHMS.into_iter().filter(|(_, algorithm)| wanted(algorithm)) {
         for machine in &machines {
-            for exponent in (10..=20).step_by(2) {
+            for exponent in (10..=most).step_by(2) {
                 row(collective, algorithm, machine, exponent, 1024);
             }
         }
@@ -142,7 +145,7 @@ fn main() {
     }
 }
 
-/// Seconds that processors have had for this thread, where the system tells; else none.
+/// Seconds that processors have had for this thread, where the system tells; else none. Told every few milliseconds only.
 fn cpu_of_thread() -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     told.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) * 1e-9
@@ -183,7 +186,7 @@ fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32
         best,
         in_all,
         estimate.messages as f64 / best,
-        estimate.messages as f64 / best_cpu,
+        estimate.messages as f64 / best_cpu.max(1e-4),
         in_all_cpu,
         if estimate.contended { "in time" } else { "any" },
         memory,

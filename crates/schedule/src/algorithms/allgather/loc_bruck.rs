@@ -134,7 +134,10 @@ impl Plan {
         let Some((&level, inner)) = levels.split_first() else { return self.share_flat(seats, seat, pieces) };
         let among = self.among(level, seats, seat);
         let mut rounds = self.share(inner, &among.home, seat, pieces);
-        for (c, wider) in among.widths() {
+        let widths = among.widths();
+        // At once, and for one more: a million ranks' rounds would be moved again and again.
+        rounds.reserve_exact(widths.len() * (1 + rounds.len()) + 1);
+        for (c, wider) in widths {
             rounds.push(among.far(c, wider, pieces));
             let fetched = |seats: Range<usize>, spans: &mut Vec<Span>| {
                 seats.for_each(|seat| among.push_fetched(seat - among.home.start, (c, wider), pieces, spans));

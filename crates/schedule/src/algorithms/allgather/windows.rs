@@ -36,7 +36,9 @@ pub(crate) type Widths = Vec<usize>;
 
 /// Grows by a factor of ports + 1 each round, as far as `p`.
 pub(crate) fn growing(p: usize, ports: impl IntoIterator<Item = usize>) -> Widths {
-    let mut widths = vec![1];
+    let ports = ports.into_iter();
+    let mut widths = Vec::with_capacity(1 + ports.size_hint().0);
+    widths.push(1);
     for ports in ports {
         let width = widths[widths.len() - 1];
         if width >= p {
