@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use allhands_model::{Amount, Machine, best_choices};
-use allhands_schedule::{Choice, Collective, Problem, Result, Topology, algorithms};
+use allhands_model::{Allowance, Amount, Machine, best_choices, memory};
+use allhands_schedule::{Choice, Collective, Error, Problem, Result, Topology, algorithms};
 
 use crate::native;
 use crate::tuning::Tuning;
@@ -30,6 +30,8 @@ use crate::tuning::Tuning;
 pub struct Evidence {
     tuning: Option<Tuning>,
     machine: Machine,
+    /// The cores that all ranks have together, where that is known.
+    cores: Option<usize>,
     /// Thread ranks have one for all, so that each question is thought about once.
     decisions: Mutex<HashMap<Question, Decision>>,
 }
@@ -54,7 +56,7 @@ struct Question {
     identical: bool,
     class: usize,
     library: bool,
-    shares: bool,
+    allowance: Allowance,
 }
 
 /// What a communicator can do besides sending messages.
@@ -62,8 +64,7 @@ struct Question {
 pub(crate) struct Abilities {
     /// MPI's own collective could serve.
     pub(crate) library: bool,
-    /// Ranks of a node share memory.
-    pub(crate) shares: bool,
+    pub(crate) allowance: Allowance,
 }
 
 /// The variable that names a tuning file.
@@ -113,7 +114,7 @@ fn warn(variable: &str, fact: &str) {
 impl Evidence {
     /// The model on a machine.
     pub fn of_machine(machine: Machine) -> Evidence {
-        Evidence { tuning: None, machine, decisions: Mutex::default() }
+        Evidence { tuning: None, machine, cores: None, decisions: Mutex::default() }
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
@@ -135,12 +136,13 @@ impl Evidence {
         let machine = machine.and_then(|machine| machine.map_err(|error| unused(MACHINE, error.to_string())).ok());
         let otherwise = if transport == Some(THREADS) { "threads" } else { "generic" };
         let machine = machine.unwrap_or_else(|| Machine::shipped(otherwise).expect("it is shipped"));
-        Evidence { tuning, ..Evidence::of_machine(machine) }
+        let cores = std::thread::available_parallelism().ok().filter(|_| transport == Some(THREADS));
+        Evidence { tuning, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
     }
 
     /// The same with another tuning file.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Evidence {
-        Evidence { tuning: Some(tuning), ..Evidence::of_machine(self.machine.clone()) }
+        Evidence { tuning: Some(tuning), cores: self.cores, ..Evidence::of_machine(self.machine.clone()) }
     }
 
     /// The machine whose model speaks where no tuning file does.
@@ -152,7 +154,24 @@ impl Evidence {
     /// halves of a power of two (6 and 8, 8 and 12 bytes) are decided alike, as the larger; so are all roots, and all counts
     /// of the same mean.
     pub fn decide(&self, problem: &Problem, bytes: usize) -> Result<Decision> {
-        self.think(problem, class(bytes), Abilities { library: false, shares: true })
+        self.decide_within(problem, bytes, Allowance::default())
+    }
+
+    /// The same where a rank may take only so much memory, or none is shared. With a limit on memory every size is decided for
+    /// itself.
+    ///
+    /// ```
+    /// use allhands::{Evidence, Topology};
+    /// use allhands_model::{Allowance, Machine};
+    /// use allhands_schedule::{Collective, Problem};
+    /// let evidence = Evidence::of_machine(Machine::shipped("generic")?);
+    /// let problem = Problem::new(Collective::Alltoall, Topology::regular(4, 4)?);
+    /// let frugal = Allowance { memory: Some(0), ..Allowance::default() };
+    /// assert_ne!(evidence.decide(&problem, 8)?.algorithm, evidence.decide_within(&problem, 8, frugal)?.algorithm);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_within(&self, problem: &Problem, bytes: usize, allowance: Allowance) -> Result<Decision> {
+        self.think(problem, size(bytes, allowance), Abilities { library: false, allowance })
     }
 
     /// The same for a communicator, thought about once for all that have this number for how their ranks sit.
@@ -162,9 +181,9 @@ impl Evidence {
             collective: problem.collective,
             commutative: problem.reduction.commutative,
             identical: problem.reduction.identical,
-            class: class(bytes),
+            class: size(bytes, able.allowance),
             library: able.library,
-            shares: able.shares,
+            allowance: able.allowance,
         };
         // Held while thinking: who asks the same waits for the answer.
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,10 +209,10 @@ impl Evidence {
     fn measured(&self, problem: &Problem, bytes: usize, able: Abilities) -> Option<Decision> {
         let advice = self.tuning.as_ref()?.advice(problem.collective, &problem.topology, bytes);
         let serves = |algorithm: &str| match algorithm {
-            native::NAME => able.library,
+            native::NAME => able.library && able.allowance.memory.is_none(),
             name => Choice::parse(problem.collective, name)
                 .and_then(|choice| choice.prepare(problem))
-                .is_ok_and(|prepared| able.shares || !prepared.shares()),
+                .is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes))),
         };
         let advice: Vec<_> = advice.into_iter().filter(|advice| serves(&advice.algorithm)).collect();
         let cells = advice.first()?.cells;
@@ -209,12 +228,19 @@ impl Evidence {
             _ => problem.topology.clone(),
         };
         let typical = Problem::new(problem.collective, topology).with_reduction(problem.reduction);
-        let ranked =
-            best_choices(&typical, Amount::bytes(bytes as u64), &self.machine, able.shares).unwrap_or_default();
-        let ranked: Vec<_> = ranked.into_iter().filter(|ranked| ranked.choice.prepare(problem).is_ok()).collect();
-        let Some(first) = ranked.first() else { return Err(refusal(problem)) };
+        let crowded = self.cores.filter(|&cores| cores < problem.ranks());
+        let machine = crowded.map(|cores| self.machine.crowded(typical.topology.regions(1) as f64 / cores as f64));
+        let machine = machine.as_ref().unwrap_or(&self.machine);
+        let ranked = best_choices(&typical, Amount::bytes(bytes as u64), machine, able.allowance).unwrap_or_default();
+        // The counts and the root of this call are looked at here.
+        let serves = |choice: &Choice| {
+            choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
+        };
+        let ranked: Vec<_> = ranked.into_iter().filter(|ranked| serves(&ranked.choice)).collect();
+        let Some(first) = ranked.first() else { return Err(refusal(problem, bytes, able.allowance)) };
         let how = if first.simulated { "" } else { " (too large to be simulated: at a glance)" };
-        let evidence = format!("the model of {}{how}", self.machine.name);
+        let crowd = crowded.map_or(String::new(), |cores| format!(", on {cores} cores"));
+        let evidence = format!("the model of {}{crowd}{how}", self.machine.name);
         let mut best: Vec<(String, f64)> = Vec::new();
         for ranked in &ranked {
             let name = ranked.choice.to_string();
@@ -251,11 +277,39 @@ fn tuning(text: &str, transport: Option<&str>) -> std::result::Result<Tuning, St
     }
 }
 
-/// Why nothing serves: what the last algorithm says.
-fn refusal(problem: &Problem) -> allhands_schedule::Error {
-    let refused = |name| Choice::parse(problem.collective, name).and_then(|choice| choice.prepare(problem)).err();
-    let last = algorithms(problem.collective).filter_map(|algorithm| refused(algorithm.name)).last();
-    last.unwrap_or(allhands_schedule::Error::Root { root: problem.root, ranks: problem.ranks() })
+/// Why nothing serves: what takes least memory takes too much, or what the last algorithm says.
+fn refusal(problem: &Problem, bytes: usize, allowance: Allowance) -> Error {
+    let mut last = Error::Root { root: problem.root, ranks: problem.ranks() };
+    let mut least: Option<(u64, Choice)> = None;
+    for choice in algorithms(problem.collective).flat_map(|algorithm| Choice::variants(algorithm, problem)) {
+        match choice.prepare(problem) {
+            Ok(prepared) if allowance.memory.is_some() && (allowance.shares || !prepared.shares()) => {
+                let needed = memory(&prepared, amount(problem, bytes));
+                if least.as_ref().is_none_or(|(least, _)| needed < *least) {
+                    least = Some((needed, choice));
+                }
+            }
+            Ok(_) => {}
+            Err(error) => last = error,
+        }
+    }
+    match (least, allowance.memory) {
+        (Some((needed, choice)), Some(limit)) if needed > limit => {
+            Error::Memory { algorithm: choice.to_string(), needed, limit, remedy: ": nothing takes less" }
+        }
+        _ => last,
+    }
+}
+
+/// How much a problem moves, where a block has so many bytes on average.
+pub(crate) fn amount(problem: &Problem, bytes: usize) -> Amount {
+    let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
+    Amount::bytes(bytes as u64 / mean.max(1) as u64)
+}
+
+/// The size for which a size is decided: with a limit on memory, itself.
+fn size(bytes: usize, allowance: Allowance) -> usize {
+    if allowance.memory.is_some() { bytes } else { class(bytes) }
 }
 
 /// The size for which those of a class are decided: 0, 1, 2, 3, 4, 6, 8, 12, 16, ...: the next one up.
@@ -270,143 +324,4 @@ fn class(bytes: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tuning::{Cell, Time};
-    use allhands_schedule::Reduction;
-    use proptest::prelude::*;
-
-    const ABLE: Abilities = Abilities { library: false, shares: true };
-
-    fn texts(tuning: Option<&str>, machine: Option<&str>) -> Texts {
-        Texts { tuning: tuning.map(Into::into), machine: machine.map(Into::into) }
-    }
-
-    #[test]
-    fn classes_cover_all_sizes_and_their_sizes_are_their_own() {
-        let firsts: Vec<usize> = (0..=33).map(class).collect();
-        let mut classes = firsts.clone();
-        classes.dedup();
-        assert_eq!(classes, [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]);
-        let mut size = 1usize;
-        while size < usize::MAX / 4 {
-            let class = super::class(size);
-            assert!(class >= size && class < 2 * size, "{size} is decided as {class}");
-            assert_eq!(super::class(class), class);
-            assert!(super::class(size + 1) >= class);
-            size += size / 7 + 1;
-        }
-        assert_eq!(class(usize::MAX), usize::MAX);
-    }
-
-    #[test]
-    fn bad_files_leave_the_default_machine_and_good_ones_are_followed() {
-        let machine = |texts: &Texts, transport| Evidence::of_texts(texts, transport, false).machine.name.clone();
-        let none = texts(None, None);
-        assert_eq!(machine(&none, Some(THREADS)), "threads");
-        assert_eq!(
-            (machine(&none, Some("Open MPI v5.0.11")), machine(&none, None)),
-            ("generic".into(), "generic".into())
-        );
-        let lassen = Machine::shipped_text("lassen").unwrap();
-        assert_eq!(machine(&texts(None, Some(lassen)), Some(THREADS)), "lassen");
-        let damaged = texts(Some("damaged"), Some(&lassen[..lassen.rfind(" = ").unwrap()]));
-        let evidence = Evidence::of_texts(&damaged, Some(THREADS), false);
-        assert_eq!((evidence.machine.name.as_str(), evidence.tuning.is_none()), ("threads", true));
-        assert_eq!(tuning("damaged", None).unwrap_err().lines().count(), 1);
-    }
-
-    #[test]
-    fn where_the_tuning_file_is_silent_the_model_speaks() {
-        let times = [("ring", 1.0), ("nap", 1.5)];
-        let time = |(algorithm, median_us): (&str, f64)| Time {
-            algorithm: algorithm.into(),
-            median_us,
-            p10_us: median_us,
-            p90_us: median_us,
-            samples: 1,
-        };
-        let cell = Cell {
-            collective: "allreduce".into(),
-            nodes: 2,
-            ranks_per_node: 4,
-            bytes: 8,
-            times: times.into_iter().map(time).collect(),
-        };
-        let mut tuning = Tuning::new("threads");
-        tuning.cells.push(cell);
-        let tuned = Evidence::of_texts(&texts(None, None), None, false).with_tuning(tuning);
-        let decide = |collective, bytes| {
-            let problem = Problem::new(collective, Topology::regular(2, 4).unwrap());
-            tuned.choose(1, &problem, bytes, ABLE).unwrap()
-        };
-        assert_eq!(decide(Collective::Allreduce, 8).algorithm, "ring");
-        assert_eq!(decide(Collective::Allreduce, 8).why, "the tuning file (1 cell): 1.00 us; runner-up nap, 50 % more");
-        for (collective, bytes) in [(Collective::Allreduce, 1 << 20), (Collective::Allgather, 8)] {
-            assert!(decide(collective, bytes).why.starts_with("the model of generic: "));
-        }
-    }
-
-    /// Measured: two ranks exchange whole vectors up to half a megabyte, and cut longer ones.
-    #[test]
-    fn on_two_ranks_vectors_are_cut_where_measurements_say() {
-        for machine in ["threads", "generic"] {
-            let evidence = Evidence::of_machine(Machine::shipped(machine).unwrap());
-            let steps = |collective, bytes| {
-                let problem = Problem::new(collective, Topology::flat(2).unwrap());
-                let name = evidence.decide(&problem, bytes).unwrap().algorithm;
-                Choice::parse(collective, &name).unwrap().prepare(&problem).unwrap().cost().steps
-            };
-            assert_eq!([8, 512, 4096, 32768, 262_144].map(|bytes| steps(Collective::Allreduce, bytes)), [1; 5]);
-            assert_eq!(steps(Collective::Allreduce, 2 << 20), 2);
-            assert_eq!([8, 4096, 1 << 20].map(|bytes| steps(Collective::Bcast, bytes)), [1; 3]);
-        }
-    }
-
-    #[test]
-    fn what_memory_could_serve_is_left_alone_where_there_is_none() {
-        let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
-        let problem = Problem::new(Collective::Barrier, Topology::regular(1, 8).unwrap());
-        let decide =
-            |number, shares| evidence.choose(number, &problem, 0, Abilities { library: false, shares }).unwrap();
-        assert!(decide(1, true).algorithm.contains("local=shared"));
-        let without = decide(2, false);
-        assert!(without.best.iter().all(|(name, _)| !name.contains("local=shared")), "{without:?}");
-    }
-
-    fn topologies() -> impl Strategy<Value = Topology> {
-        let uneven = prop::collection::vec(1usize..6, 1..6).prop_map(|sizes| Topology::uneven(&sizes).unwrap());
-        let dealt = (1usize..5, 1usize..5).prop_map(|(nodes, ranks)| Topology::regular(nodes, ranks).unwrap().cyclic());
-        let nested = (1usize..4, 1usize..3, 1usize..4).prop_map(|(a, b, c)| Topology::nested(&[a, b, c]).unwrap());
-        prop_oneof![(1usize..20).prop_map(|ranks| Topology::flat(ranks).unwrap()), uneven, dealt, nested]
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(150))]
-
-        #[test]
-        fn a_choice_serves_and_is_the_same_whoever_asks(
-            topology in topologies(),
-            collective in 0..Collective::ALL.len(),
-            (commutative, identical, shares) in any::<(bool, bool, bool)>(),
-            (bytes, root) in (0usize..1 << 22, any::<prop::sample::Index>()),
-        ) {
-            let collective = Collective::ALL[collective];
-            let root = if collective.rooted() { root.index(topology.ranks()) } else { 0 };
-            let problem = Problem::new(collective, topology).with_root(root).unwrap();
-            let problem = problem.with_reduction(Reduction { commutative, identical });
-            let decide = || {
-                let evidence = Evidence::of_texts(&Texts::default(), None, false);
-                let able = Abilities { library: false, shares };
-                let first = evidence.choose(7, &problem, bytes, able).unwrap();
-                assert_eq!(first, evidence.choose(7, &problem, bytes, able).unwrap());
-                first
-            };
-            let decision = decide();
-            let prepared = Choice::parse(collective, &decision.algorithm).unwrap().prepare(&problem);
-            prop_assert!(prepared.is_ok_and(|prepared| shares || !prepared.shares()), "{:?}", decision);
-            prop_assert!(decision.best.is_sorted_by(|one, other| one.1 <= other.1), "{:?}", decision);
-            prop_assert_eq!(decide(), decision);
-        }
-    }
-}
+mod tests;

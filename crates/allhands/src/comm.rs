@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
-use crate::choose::{Abilities, Decision, Evidence, THREADS};
+use crate::choose::{self, Abilities, Decision, Evidence, THREADS};
 use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
@@ -296,11 +297,13 @@ impl Comm {
             Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
             None => {
                 let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
-                let able = Abilities { library, shares: self.shares };
+                let allowance = Allowance { shares: self.shares, memory: ask.options.memory };
+                let able = Abilities { library, allowance };
                 self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
             }
         };
         let core = match decision.algorithm.as_str() {
+            native::NAME if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
             native::NAME => self.native(&ask, &problem, decision)?,
             _ => self.scheduled(ask, problem, decision)?,
         };
@@ -321,6 +324,10 @@ impl Comm {
         let element = ask.element.1;
         let choice = Choice::parse(ask.collective, &decision.algorithm)?;
         let prepared = choice.prepare(&problem)?;
+        if ask.options.algorithm.is_some() {
+            let allowance = Allowance { shares: true, memory: ask.options.memory };
+            allowance.check(&prepared, choose::amount(&problem, ask.bytes()))?;
+        }
         let schedule = prepared.rank(self.me);
         let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
         let signature = ask.signature(&choice.to_string());

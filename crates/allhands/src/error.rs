@@ -11,6 +11,11 @@ pub enum Error {
     /// The request itself is wrong, or no such algorithm can serve it.
     #[error(transparent)]
     Request(#[from] allhands_schedule::Error),
+    /// MPI's own collective under a limit on memory.
+    #[error(
+        "how much memory MPI's own collectives take is not known; leave out the limit on memory, or the algorithm mpi"
+    )]
+    LibraryMemory,
     /// An operation that the element type does not have.
     #[error("{0}")]
     Operation(String),

@@ -22,11 +22,12 @@ use crate::scheduled::Scheduled;
 pub struct Options {
     pub(crate) algorithm: Option<String>,
     pub(crate) identical: bool,
+    pub(crate) memory: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true }
+        Options { algorithm: None, identical: true, memory: None }
     }
 }
 
@@ -45,6 +46,28 @@ impl Options {
     /// algorithms can serve.
     pub fn identical(self, identical: bool) -> Options {
         Options { identical, ..self }
+    }
+
+    /// How many bytes a rank may take beside the caller's buffers: scratch, and its share of what its node shares, as
+    /// [`allhands_model::memory`] counts them. What takes more is not chosen, and an error if it is forced; so is MPI's own
+    /// collective, of which nobody can say what it takes. Must be the same on all ranks.
+    ///
+    /// ```
+    /// use allhands::{Op, Options, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let frugal = Options::new().memory(0);
+    ///     let mut sum = [0.0; 100];
+    ///     comm.allreduce_plan_with(100, Op::sum(), &frugal)?.run(&[1.0; 100], &mut sum)?;
+    ///     assert_eq!(sum, [4.0; 100]);
+    ///     let forced = frugal.algorithm("addition-chain").identical(false);
+    ///     let refused = comm.allreduce_plan_with::<f64>(100, Op::sum(), &forced).unwrap_err();
+    ///     assert!(refused.to_string().contains("takes 800 bytes a rank beside the caller's buffers, but 0 are allowed"));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn memory(self, bytes: u64) -> Options {
+        Options { memory: Some(bytes), ..self }
     }
 }
 

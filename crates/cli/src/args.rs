@@ -200,7 +200,12 @@ pub(crate) fn sizes(text: &str, factor: u64, most: u64) -> Result<Vec<u64>> {
 
 /// `8`, `4K`, `1M`, `2G`: powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<u64> {
-    let wrong = || Failure::Usage(format!("--bytes {text}: not a size; write bytes such as 8, 4K, 1M or 2G"));
+    size("--bytes", text)
+}
+
+/// The same for another option.
+pub(crate) fn size(option: &str, text: &str) -> Result<u64> {
+    let wrong = || Failure::Usage(format!("{option} {text}: not a size; write bytes such as 8, 4K, 1M or 2G"));
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => 0,

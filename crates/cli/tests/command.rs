@@ -386,7 +386,7 @@ fn simulate_refuses_machines_that_are_unknown_or_damaged() {
         &["\"laptop\"", "shipped are aries, blue-waters, cervino, generic, lassen, threads, yahoo"],
     );
     refused(&run("simulate allreduce --machine missing.toml"), &["cannot read the machine file missing.toml"]);
-    let damaged = file("damaged.toml", "schema = 1\nname = \"m\"\nlatency_ms = 3\n");
+    let damaged = file("damaged.toml", "schema = 2\nname = \"m\"\nlatency_ms = 3\n[end]\nlevels = 1\n");
     refused(
         &allhands(&["simulate", "allreduce", "--machine", damaged.to_str().unwrap()]),
         &["damaged.toml", "line 3", "latency_ms"],
@@ -413,10 +413,29 @@ fn explain_without_an_algorithm_says_what_would_be_chosen_and_why() {
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[0], "allreduce: 1024 ranks on 64 nodes of 16, 8 B: nap:fan=full:local=shared");
     assert_eq!(lines[1], "because of the model of blue-waters: 9.88 us; runner-up nap, 50 % more");
-    assert!(lines[3].ends_with("lower bound on blue-waters"), "{}", said.out);
+    assert!(lines[3].contains("lower bound on blue-waters") && lines[3].ends_with("memory a rank"), "{}", said.out);
     let rows: Vec<f64> = lines[5..].iter().map(|row| row.split_whitespace().nth(2).unwrap().parse().unwrap()).collect();
     assert!(rows.len() > 2 && rows[0] == 1.0 && rows.is_sorted(), "{}", said.out);
     assert_eq!(run("explain barrier --topology 8").code, Some(0));
+}
+
+#[test]
+fn explain_keeps_to_a_limit_on_memory() {
+    let explain = |rest: &str| run(&format!("explain allreduce --topology 4x6 --bytes 1000 --machine lassen {rest}"));
+    let (free, frugal) = (explain(""), explain("--memory 0"));
+    assert_eq!((free.code, frugal.code), (Some(0), Some(0)), "{}{}", free.err, frugal.err);
+    let takes = |said: &Outcome| -> Vec<String> {
+        said.out.lines().skip(5).map(|row| row.rsplit("  ").next().unwrap().trim().to_string()).collect()
+    };
+    assert!(takes(&free).iter().any(|takes| takes != "0 B") && takes(&frugal).iter().all(|takes| takes == "0 B"));
+    let named = |rest: &str| run(&format!("explain allreduce --algorithm addition-chain --topology 23 {rest}"));
+    refused(
+        &named("--bytes 1000 --memory 4K"),
+        &["addition-chain takes 5000 bytes a rank", "but 4096 are allowed; allow 5000, or leave the choice"],
+    );
+    assert_eq!(named("--bytes 1000 --memory 5000").code, Some(0));
+    refused(&named("--bytes 8 --memory lots"), &["--memory lots", "4K"]);
+    assert!(named("--memory 8").err.contains("--bytes"));
 }
 
 #[test]

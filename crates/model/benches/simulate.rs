@@ -1,7 +1,8 @@
-//! How fast the simulator is. `cargo bench -p allhands-model`
+//! How fast the simulator is. `cargo bench -p allhands-model`; `-- 18 loc-bruck nap`: some algorithms only, every rank, up to 2^18
 //!
-//! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. Memory is
-//! the most that was allocated at once, in pieces of 4 KiB or more: counting the others, which come and go, would slow down what is measured.
+//! One core simulates; making and flattening schedules uses all cores. Best of several repetitions: the machine may be busy. So times of
+//! processors are printed beside those of the clock: a core does so many messages in a second that it has for them; all that is done in all
+//! takes so many seconds of all cores together. Memory is the most that was allocated at once, in pieces of 4 KiB or more: counting the others, which come and go, would slow down what is measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -73,7 +74,7 @@ fn main() {
         "every rank simulated, 1 KiB (limits at 2^20 ranks: 10 s and 8 GiB in all; 10 million messages a second on one core)"
     );
     println!(
-        "{:<12} {:<10} {:>5} {:>11} {:>9} {:>10} {:>10} {:>12} {:>8} {:>10}",
+        "{:<12} {:<10} {:>5} {:>11} {:>9} {:>10} {:>10} {:>12} {:>14} {:>11} {:>8} {:>10}",
         "algorithm",
         "machine",
         "ranks",
@@ -82,15 +83,25 @@ fn main() {
         "simulate s",
         "in all s",
         "messages/s",
+        "of a core's s",
+        "in all cpu",
         "order",
         "memory MiB"
     );
-    for (collective, algorithm) in ALGORITHMS {
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    // As on the command line: `-- 18 nap`, no more than 2^18 ranks.
+    let most = named.iter().find_map(|name| name.parse().ok()).unwrap_or(20);
+    let named: Vec<String> = named.into_iter().filter(|name| name.parse::<u32>().is_err()).collect();
+    let wanted = |algorithm: &str| named.is_empty() || named.iter().any(|name| name == algorithm);
+    for (collective, algorithm) in ALGORITHMS.into_iter().filter(|(_, algorithm)| wanted(algorithm)) {
         for machine in &machines {
-            for exponent in (10..=20).step_by(2) {
+            for exponent in (10..=most).step_by(2) {
                 row(collective, algorithm, machine, exponent, 1024);
             }
         }
+    }
+    if !named.is_empty() {
+        return;
     }
     println!(
         "\n1,048,576 ranks as `simulate` does it, 8 B on lassen: one node for all where 512 compared ones do the same (limit: 10 s)"
@@ -134,6 +145,20 @@ fn main() {
     }
 }
 
+/// Seconds that processors have had for this thread, where the system tells; else none. Told every few milliseconds only.
+fn cpu_of_thread() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) * 1e-9
+}
+
+/// The same for all threads of this process, in hundredths.
+fn cpu_of_all() -> f64 {
+    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = told.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
+}
+
 fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32, bytes: u64) {
     let topology = Topology::regular(1 << (exponent - 4), 16).expect("a machine");
     let problem = Problem::new(collective, topology);
@@ -141,18 +166,19 @@ fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32
     MOST.store(NOW.load(Relaxed), Relaxed);
     let before = NOW.load(Relaxed);
     let mut simulator = Simulator::new(&prepared).exact();
-    let begin = Instant::now();
+    let (begin, cpu) = (Instant::now(), cpu_of_all());
     let estimate = simulator.run(machine, Amount::bytes(bytes)).expect("a time");
-    let in_all = begin.elapsed().as_secs_f64();
-    let mut best = f64::INFINITY;
+    let (in_all, in_all_cpu) = (begin.elapsed().as_secs_f64(), cpu_of_all() - cpu);
+    let (mut best, mut best_cpu) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..REPETITIONS {
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), cpu_of_thread());
         simulator.run(machine, Amount::bytes(bytes)).expect("a time");
         best = best.min(begin.elapsed().as_secs_f64());
+        best_cpu = best_cpu.min(cpu_of_thread() - cpu);
     }
     let memory = (MOST.load(Relaxed) - before) >> 20;
     println!(
-        "{algorithm:<12} {:<10} {:>5} {:>11} {:>9.3} {:>10.4} {:>10.3} {:>12.0} {:>8} {:>10}",
+        "{algorithm:<12} {:<10} {:>5} {:>11} {:>9.3} {:>10.4} {:>10.3} {:>12.0} {:>14.0} {:>11.2} {:>8} {:>10}",
         machine.name,
         format!("2^{exponent}"),
         estimate.messages,
@@ -160,6 +186,8 @@ fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32
         best,
         in_all,
         estimate.messages as f64 / best,
+        estimate.messages as f64 / best_cpu.max(1e-4),
+        in_all_cpu,
         if estimate.contended { "in time" } else { "any" },
         memory,
     );

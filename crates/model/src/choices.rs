@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use allhands_schedule::{Choice, Prepared, Problem, algorithms};
+use allhands_schedule::{Algorithm, Choice, Prepared, Problem, Promise, Reduction, algorithms};
 
 use crate::glance::Glance;
 use crate::simulate::Simulator;
-use crate::{Amount, Machine, Mode, Result};
+use crate::{Amount, Machine, Mode, Result, memory};
 
 /// A candidate that can serve, with its estimate.
 #[derive(Clone, Debug)]
@@ -18,6 +18,50 @@ pub struct Ranked {
     pub seconds: f64,
     /// Whether it was simulated; otherwise the time comes from a glance at a few ranks' rounds.
     pub simulated: bool,
+}
+
+/// What a choice may use besides messages.
+///
+/// ```
+/// use allhands_model::{Allowance, Amount};
+/// use allhands_schedule::{Choice, Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Allreduce, Topology::flat(8)?);
+/// let chain = Choice::parse(Collective::Allreduce, "addition-chain")?.prepare(&problem)?;
+/// let frugal = Allowance { memory: Some(1000), ..Allowance::default() };
+/// assert!(frugal.permits(&chain, Amount::bytes(500)) && frugal.check(&chain, Amount::bytes(501)).is_err());
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Allowance {
+    /// Whether the ranks of a node can share memory.
+    pub shares: bool,
+    /// Bytes that a rank may take beside the caller's buffers, as [`memory`] counts them; none: as many as it needs.
+    pub memory: Option<u64>,
+}
+
+impl Default for Allowance {
+    /// Everything.
+    fn default() -> Allowance {
+        Allowance { shares: true, memory: None }
+    }
+}
+
+impl Allowance {
+    /// Whether a choice that has been found able to serve keeps to it.
+    pub fn permits(&self, prepared: &Prepared, amount: Amount) -> bool {
+        (self.shares || !prepared.shares()) && self.check(prepared, amount).is_ok()
+    }
+
+    /// The same of memory, for a choice that was asked for: what it takes, and what it may.
+    pub fn check(&self, prepared: &Prepared, amount: Amount) -> allhands_schedule::Result<()> {
+        let Some(limit) = self.memory else { return Ok(()) };
+        let needed = memory(prepared, amount);
+        if needed <= limit {
+            return Ok(());
+        }
+        let (algorithm, remedy) = (prepared.choice().to_string(), ", or leave the choice to the library");
+        Err(allhands_schedule::Error::Memory { algorithm, needed, limit, remedy })
+    }
 }
 
 /// More messages than this are not simulated for an estimate: a candidate that sends so many takes seconds to judge, and others
@@ -62,8 +106,7 @@ pub fn rank_choices(
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve.
 ///
-/// What the reduction asks for and, if the ranks of a node cannot share memory (`shares`), what needs that, is left out first. Of
-/// every algorithm the settings with the best closed forms are glanced at; the best at a glance are simulated, one after the
+/// What does not keep to what the reduction asks for, or to the allowance, is left out first. Of every algorithm the settings with the best closed forms are glanced at; the best at a glance are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
 /// step, radices, factors, leaders.
 ///
@@ -71,18 +114,19 @@ pub fn rank_choices(
 /// one candidate is too large, the glances decide.
 ///
 /// ```
-/// use allhands_model::{Amount, Machine, best_choices};
+/// use allhands_model::{Allowance, Amount, Machine, best_choices};
 /// use allhands_schedule::{Collective, Problem, Topology};
 /// let problem = Problem::new(Collective::Allreduce, Topology::regular(64, 16)?);
-/// let best = best_choices(&problem, Amount::bytes(8), &Machine::shipped("blue-waters")?, false)?;
+/// let allowance = Allowance { shares: false, memory: Some(4096) };
+/// let best = best_choices(&problem, Amount::bytes(8), &Machine::shipped("blue-waters")?, allowance)?;
 /// assert_eq!(best[0].choice.algorithm.name, "nap");
 /// assert!(best[0].seconds <= best[1].seconds);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, shares: bool) -> Result<Vec<Ranked>> {
+pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowance: Allowance) -> Result<Vec<Ranked>> {
     machine.check()?;
     let search = || {
-        let mut search = Search::new(problem, amount, machine, shares);
+        let mut search = Search::new(problem, amount, machine, allowance);
         search.simulate_promising();
         search.improve();
         search.ranked()
@@ -110,7 +154,7 @@ struct Search<'a> {
     problem: &'a Problem,
     amount: Amount,
     machine: &'a Machine,
-    shares: bool,
+    allowance: Allowance,
     glance: Glance<'a>,
     candidates: Vec<Candidate>,
     seen: HashSet<String>,
@@ -127,19 +171,22 @@ struct Candidate {
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine, shares: bool) -> Search<'a> {
+    fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine, allowance: Allowance) -> Search<'a> {
         let glance = Glance::new(problem, amount, machine);
         let (candidates, seen) = (Vec::new(), HashSet::new());
-        let mut search = Search { problem, amount, machine, shares, glance, candidates, seen, left: WORK };
+        let mut search = Search { problem, amount, machine, allowance, glance, candidates, seen, left: WORK };
         let mut able: Vec<(f64, Prepared)> = Vec::new();
-        for algorithm in algorithms(problem.collective) {
+        for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
             let settings = settings.iter().filter_map(|choice| search.prepare(choice));
             let mut settings: Vec<(f64, Prepared)> =
                 settings.map(|prepared| (search.glance.formula(&prepared), prepared)).collect();
             sort_by(&mut settings, |setting| setting.0);
             let (shared, sent): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(_, prepared)| prepared.shares());
-            able.extend(sent.into_iter().take(OF_EACH).chain(shared.into_iter().take(OF_EACH)));
+            for settings in [sent, shared] {
+                let permitted = settings.into_iter().filter(|(_, prepared)| allowance.permits(prepared, amount));
+                able.extend(permitted.take(OF_EACH));
+            }
         }
         sort_by(&mut able, |able| able.0);
         for (_, prepared) in able {
@@ -155,8 +202,7 @@ impl<'a> Search<'a> {
         let refused = self.problem.collective.reduces()
             && ((!reduction.commutative && !choice.ordered(self.problem))
                 || (reduction.identical && !choice.identical(self.problem)));
-        let prepared = if refused { None } else { choice.prepare(self.problem).ok() };
-        prepared.filter(|prepared| self.shares || !prepared.shares())
+        if refused { None } else { choice.prepare(self.problem).ok() }
     }
 
     /// Takes up a candidate, unless it is known; its place.
@@ -211,7 +257,8 @@ impl<'a> Search<'a> {
         let mut tried = 0;
         let mut open = neighbours(&choice).into_iter();
         while let Some(neighbour) = open.next().filter(|_| tried < TRIED) {
-            let Some(index) = self.prepare(&neighbour).and_then(|prepared| self.add(prepared)) else { continue };
+            let prepared = self.prepare(&neighbour).filter(|prepared| self.allowance.permits(prepared, self.amount));
+            let Some(index) = prepared.and_then(|prepared| self.add(prepared)) else { continue };
             tried += 1;
             if let Some(time) = self.simulate(index).filter(|time| *time < seconds) {
                 (choice, seconds) = (neighbour, time);
@@ -235,6 +282,14 @@ impl<'a> Search<'a> {
         sort_by(&mut ranked, |ranked| ranked.seconds);
         ranked
     }
+}
+
+/// Whether no setting promises what the reduction asks for.
+fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
+    let Reduction { commutative, identical } = problem.reduction;
+    let never = |promise: &Promise| matches!(promise, Promise::Never);
+    problem.collective.reduces()
+        && ((!commutative && never(&algorithm.ordered)) || (identical && never(&algorithm.identical)))
 }
 
 /// Least first; equals stay as they are.
@@ -304,7 +359,36 @@ fn numbers(text: &str, from: usize) -> Vec<Number> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allhands_schedule::Collective;
+    use allhands_schedule::{Collective, Topology};
+
+    const MESSAGES: Allowance = Allowance { shares: false, memory: None };
+
+    /// Whatever is allowed, nothing that takes more is among the best; with nothing allowed something still serves.
+    #[test]
+    fn what_takes_too_much_memory_is_left_out_first() {
+        let machine = Machine::shipped("lassen").unwrap();
+        for (collective, topology) in [
+            (Collective::Allreduce, Topology::regular(4, 6).unwrap()),
+            (Collective::Alltoall, Topology::regular(3, 4).unwrap()),
+            (Collective::ReduceScatter, Topology::flat(23).unwrap()),
+        ] {
+            let problem = Problem::new(collective, topology);
+            let amount = Amount::bytes(960);
+            let needs = |ranked: &Ranked| memory(&ranked.choice.prepare(&problem).unwrap(), amount);
+            let free = best_choices(&problem, amount, &machine, Allowance::default()).unwrap();
+            let most = free.iter().map(needs).max().unwrap();
+            assert!(most > 0, "{collective}");
+            for limit in [most, most / 2, 960, 0] {
+                let allowance = Allowance { memory: Some(limit), ..Allowance::default() };
+                let best = best_choices(&problem, amount, &machine, allowance).unwrap();
+                assert!(best.iter().all(|ranked| needs(ranked) <= limit), "{collective} within {limit}");
+                assert!(limit > 0 || best.len() < free.len(), "{collective} within {limit}");
+            }
+        }
+        let allreduce = Problem::new(Collective::Allreduce, Topology::flat(23).unwrap());
+        let nothing = Allowance { memory: Some(0), ..Allowance::default() };
+        assert!(!best_choices(&allreduce, Amount::bytes(8), &machine, nothing).unwrap().is_empty());
+    }
 
     #[test]
     fn every_number_of_a_setting_has_neighbours() {
@@ -324,9 +408,9 @@ mod tests {
 
     #[test]
     fn numbers_are_changed_for_as_long_as_that_helps() {
-        let problem = Problem::new(Collective::Allgather, allhands_schedule::Topology::flat(40).unwrap());
+        let problem = Problem::new(Collective::Allgather, Topology::flat(40).unwrap());
         let machine = Machine::shipped("lassen").unwrap();
-        let best = best_choices(&problem, Amount::bytes(64), &machine, false).unwrap();
+        let best = best_choices(&problem, Amount::bytes(64), &machine, MESSAGES).unwrap();
         for neighbour in neighbours(&best[0].choice) {
             let Ok(prepared) = neighbour.prepare(&problem) else { continue };
             let time = Simulator::new(&prepared).roughly().run(&machine, Amount::bytes(64)).unwrap().seconds;

@@ -41,7 +41,7 @@
 //! **After its messages** a round copies and combines; **a meeting** ends a fixed time after the last rank of the region has come.
 //! A flat topology has one rank a node: all its messages are far.
 //!
-//! *Not modelled*: more ranks than cores, routes of a torus or dragonfly, caches, overlap of a rank's own work with its messages,
+//! *Not modelled*: more ranks than cores (but for [`Machine::crowded`]), routes of a torus or dragonfly, caches, overlap of a rank's own work with its messages,
 //! messages of other jobs.
 //!
 //! # Two modes
@@ -61,13 +61,15 @@ mod flat;
 pub mod formulas;
 mod glance;
 mod machine;
+mod memory;
 mod simulate;
 mod sizes;
 mod symmetry;
 
 pub use bound::Bound;
-pub use choices::{Ranked, best_choices, rank_choices};
+pub use choices::{Allowance, Ranked, best_choices, rank_choices};
 pub use error::{Error, Result};
 pub use machine::{Crowd, Level, Links, Machine, Protocol};
+pub use memory::memory;
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};
 pub use sizes::Amount;

@@ -88,6 +88,20 @@ pub enum Error {
         /// Algorithms that do.
         remedy: String,
     },
+    /// An algorithm that takes more memory beside the caller's buffers than a rank may.
+    #[error(
+        "{algorithm} takes {needed} bytes a rank beside the caller's buffers, but {limit} are allowed; allow {needed}{remedy}"
+    )]
+    Memory {
+        /// With its parameters.
+        algorithm: String,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that it may take.
+        limit: u64,
+        /// What else would do, after a comma; or nothing.
+        remedy: &'static str,
+    },
     /// A root that is not a rank.
     #[error("root {root} is not a rank; legal is 0..={}", .ranks - 1)]
     Root {

@@ -415,10 +415,11 @@ impl Prepared {
 }
 
 /// An allgather: the rank's own block goes into place, then the movement.
-pub(crate) fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+pub(crate) fn gather(mut movement: Vec<Round>, rank: usize) -> Vec<Round> {
     let mut first = Round::default();
     first.copy(Span::input(0, 1), Span::output(rank, 1));
-    std::iter::once(first).chain(movement).collect()
+    movement.insert(0, first);
+    movement
 }
 
 /// A reduce_scatter: the movement, reversed.

@@ -200,20 +200,29 @@ impl Round {
     }
 
     pub(crate) fn send(&mut self, to: usize, spans: Vec<Span>) {
-        self.sends.push(Send { to, spans });
+        push(&mut self.sends, Send { to, spans });
     }
 
     pub(crate) fn recv(&mut self, from: usize, spans: Vec<Span>, combine: Option<Combine>) {
-        self.recvs.push(Recv { from, spans, combine });
+        push(&mut self.recvs, Recv { from, spans, combine });
     }
 
     pub(crate) fn copy(&mut self, from: Span, to: Span) {
-        self.locals.push(Local::Copy { from, to });
+        push(&mut self.locals, Local::Copy { from, to });
     }
 
     pub(crate) fn combine(&mut self, from: Span, into: Span, how: Combine) {
-        self.locals.push(Local::Combine { from, into, how });
+        push(&mut self.locals, Local::Combine { from, into, how });
     }
+}
+
+/// Appends one thing, of which most rounds have only one: a vector would make room for four, and a million ranks' rounds
+/// would take twice as long to make.
+fn push<T>(things: &mut Vec<T>, thing: T) {
+    if things.is_empty() {
+        things.reserve_exact(1);
+    }
+    things.push(thing);
 }
 
 /// One rank's rounds.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use allhands::Evidence;
-use allhands_model::{Amount, Bound};
+use allhands_model::{Allowance, Amount, Bound, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
     Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology,
@@ -11,7 +11,7 @@ use allhands_schedule::{
 };
 use clap::{Args, ValueEnum};
 
-use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes, machine};
+use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes, machine, size};
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
@@ -25,6 +25,7 @@ use crate::screen::{self, counted};
 #[command(after_help = "Examples:
   allhands explain allreduce --topology 64x16 --bytes 8
   allhands explain allreduce --topology 64x16 --bytes 8 --machine blue-waters
+  allhands explain allreduce --topology 64x16 --bytes 1M --memory 64K
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands explain allgather --algorithm bruck:radix=4 --topology 16 --bytes 1K
   allhands explain allgather --algorithm bruck --topology 65536x16 --rank 77
@@ -67,6 +68,11 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "N")]
     bytes: Option<String>,
 
+    /// Bytes that a rank may take beside the caller's buffers, such as 0, 64K or 1M: what takes more is not chosen, and
+    /// refused if it is named (with --bytes)
+    #[arg(long, value_name = "BYTES", requires = "bytes")]
+    memory: Option<String>,
+
     /// How to show it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -89,8 +95,11 @@ impl Explain {
             .ok_or_else(|| Failure::Usage("explain needs a machine; add --topology, such as --topology 4x4".into()))?;
         let problem = self.details.problem(collective, topology)?;
         let unit = self.bytes.as_deref().map(bytes).transpose()?;
-        let Some(algorithm) = &self.algorithm else { return self.choice(&problem, unit) };
+        let memory = self.memory.as_deref().map(|text| size("--memory", text)).transpose()?;
+        let allowance = Allowance { memory, ..Allowance::default() };
+        let Some(algorithm) = &self.algorithm else { return self.choice(&problem, unit, allowance) };
         let choice = Choice::parse(collective, algorithm)?;
+        allowance.check(&choice.prepare(&problem)?, Amount::bytes(unit.unwrap_or(0)))?;
         if self.format == Format::Program {
             return programs(&choice.prepare(&problem)?, self.rank, unit.unwrap_or(8));
         }
@@ -107,9 +116,9 @@ impl Explain {
     }
 
     /// What the library would choose.
-    fn choice(&self, problem: &Problem, unit: Option<u64>) -> Result<()> {
-        let size = if problem.collective == Collective::Barrier { Some(0) } else { unit };
-        let Some(size) = size.filter(|_| self.rank.is_none() && self.format == Format::Text) else {
+    fn choice(&self, problem: &Problem, unit: Option<u64>, allowance: Allowance) -> Result<()> {
+        let unit = if problem.collective == Collective::Barrier { Some(0) } else { unit };
+        let Some(unit) = unit.filter(|_| self.rank.is_none() && self.format == Format::Text) else {
             return Err(Failure::Usage(
                 "a choice needs a size; add --bytes, such as --bytes 1K, or name an --algorithm to see it at work"
                     .into(),
@@ -120,7 +129,7 @@ impl Explain {
             None => Evidence::of_environment(),
         };
         let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
-        let each = if problem.counts.is_empty() { size } else { size * mean as u64 };
+        let each = if problem.counts.is_empty() { unit } else { unit * mean as u64 };
         // As programs ask by default, and have it: identical bits, and ranks with nothing between them on one node.
         let topology = match problem.topology.depth() {
             0 => Topology::regular(1, problem.ranks())?,
@@ -128,21 +137,19 @@ impl Explain {
         };
         let reduction = Reduction { commutative: true, identical: true };
         let problem = &Problem { topology, reduction, ..problem.clone() };
-        let decision = evidence.decide(problem, each as usize)?;
+        let decision = evidence.decide_within(problem, each as usize, allowance)?;
         let mut out = screen::stdout();
         writeln!(out, "{}, {}: {}", asked(problem), Sizes::words(each), decision.algorithm)?;
         writeln!(out, "because of {}\n", decision.why)?;
-        let bound = |name: &String| {
-            let shares = Choice::parse(problem.collective, name).and_then(|choice| choice.prepare(problem));
-            let shares = shares.is_ok_and(|prepared| prepared.shares());
-            Bound::new(problem, evidence.machine(), Amount::bytes(each), shares).seconds() * 1e6
-        };
         let header = format!("lower bound on {}", evidence.machine().name);
-        let mut table = screen::table(&["algorithm", "us", "x best", &header]);
-        screen::unbroken(&mut table, &[0, 1, 2, 3]);
+        let mut table = screen::table(&["algorithm", "us", "x best", &header, "memory a rank"]);
+        screen::unbroken(&mut table, &[0, 1, 2, 3, 4]);
         for (name, time) in &decision.best {
-            let (times, bound) = (time / decision.best[0].1, bound(name));
-            table.add_row([name.clone(), format!("{time:.2}"), format!("{times:.2}"), format!("{bound:.2}")]);
+            let prepared = Choice::parse(problem.collective, name)?.prepare(problem)?;
+            let bound = Bound::new(problem, evidence.machine(), Amount::bytes(each), prepared.shares());
+            let times = [*time, time / decision.best[0].1, bound.seconds() * 1e6].map(|number| format!("{number:.2}"));
+            let memory = memory(&prepared, Amount::bytes(unit));
+            table.add_row([vec![name.clone()], times.to_vec(), vec![Sizes::words(memory)]].concat());
         }
         writeln!(out, "{}", table.trim_fmt())?;
         out.flush()?;

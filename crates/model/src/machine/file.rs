@@ -1,7 +1,7 @@
 //! Machine files: TOML, units in the names, a source for every group of numbers.
 //!
 //! ```toml
-//! schema = 1
+//! schema = 2
 //! name = "example"
 //! description = "two levels"
 //! source = "where copy and combine rates come from"
@@ -22,6 +22,9 @@
 //! overhead_us = 3.0             # left out: all of the latency
 //! injection_ns_per_byte = 0.15  # left out: no limit
 //! source = "measured: ..."
+//!
+//! [end]                         # so that a file that was cut off is no machine with fewer levels
+//! levels = 1
 //! ```
 
 use serde::Deserialize;
@@ -30,7 +33,7 @@ use super::{Crowd, Level, Links, Machine, Protocol};
 use crate::{Error, Result};
 
 /// The schema that this version reads.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +48,13 @@ struct Text {
     copy_ns_per_byte: f64,
     level: Vec<LevelText>,
     links: Option<LinksText>,
+    end: EndText,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndText {
+    levels: usize,
 }
 
 #[derive(Deserialize)]
@@ -98,14 +108,17 @@ impl Machine {
     ///
     /// ```
     /// use allhands_model::Machine;
-    /// let error = Machine::parse("schema = 1\nname = 7").unwrap_err();
+    /// let error = Machine::parse("schema = 2\nname = 7\n[end]\nlevels = 1").unwrap_err();
     /// assert_eq!(error.to_string(), "machine file, line 2: name: invalid type: integer `7`, expected a string");
     /// ```
     pub fn parse(text: &str) -> Result<Machine> {
+        is_current(text)?;
+        is_whole(text)?;
         let read: Text = toml::from_str(text).map_err(|error| damaged(text, &error))?;
-        if read.schema != SCHEMA {
-            let fact = format!("schema: is {}, but this version reads {SCHEMA}", read.schema);
-            return Err(Error::File { line: line_of(text, "schema"), fact });
+        is_schema(text, read.schema)?;
+        if read.end.levels != read.level.len() {
+            let fact = format!("levels: is {}, but {} are in the file; {REMEDY}", read.end.levels, read.level.len());
+            return Err(Error::File { line: text.lines().count(), fact });
         }
         let unsourced = |source: &str, key: String| match source.trim() {
             "" => Err(Error::File { line: line_of(text, "source"), fact: format!("{key}.source: says nothing") }),
@@ -171,6 +184,39 @@ impl LevelText {
     }
 }
 
+/// What helps a file that is not whole.
+const REMEDY: &str = "copy it again, or make one with `allhands tune`";
+
+/// Refuses files of another schema; before the rest is read, which may have another form.
+fn is_current(text: &str) -> Result<()> {
+    let line = text.lines().nth(line_of(text, "schema") - 1).and_then(|line| line.trim().strip_prefix("schema"));
+    let found = line.and_then(|rest| rest.trim().strip_prefix('=')?.trim().parse().ok());
+    found.map_or(Ok(()), |found| is_schema(text, found))
+}
+
+fn is_schema(text: &str, found: u32) -> Result<()> {
+    let remedy = match found {
+        SCHEMA => return Ok(()),
+        1 => {
+            "end the file with a line [end] and a line with the number of its levels, such as levels = 2, and write schema = 2"
+        }
+        _ => "make one with `allhands tune` of this version",
+    };
+    let fact = format!("schema: is {found}, but this version reads {SCHEMA}; {remedy}");
+    Err(Error::File { line: line_of(text, "schema"), fact })
+}
+
+/// Refuses files that have been cut off.
+fn is_whole(text: &str) -> Result<()> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let last: Vec<&str> = lines.rev().take(2).collect();
+    if matches!(last[..], [levels, "[end]"] if levels.starts_with("levels")) {
+        return Ok(());
+    }
+    let fact = format!("it does not end with [end] and the number of levels: it has been cut off; {REMEDY}");
+    Err(Error::File { line: text.lines().count().max(1), fact })
+}
+
 /// What is wrong with a file, and where: the key as far as it is known.
 fn damaged(text: &str, error: &toml::de::Error) -> Error {
     let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -192,7 +238,8 @@ fn line_of(text: &str, key: &str) -> usize {
 mod tests {
     use super::*;
 
-    const LEVEL: &str = "[[level]]\nname = 'n'\n[level.short]\nlatency_us = 1\nns_per_byte = 1\nsource = 's'\n";
+    const LEVEL: &str =
+        "[[level]]\nname = 'n'\n[level.short]\nlatency_us = 1\nns_per_byte = 1\nsource = 's'\n[end]\nlevels = 1\n";
 
     fn head(first: &str) -> String {
         format!("{first}\nname = 'm'\ndescription = 'd'\nsource = 's'\ncombine_ns_per_byte = 0\ncopy_ns_per_byte = 0\n")
@@ -204,12 +251,17 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_named_by_key_and_line() {
-        assert!(Machine::parse(&(head("schema = 1") + LEVEL)).is_ok());
-        let text = head("schema = 1") + LEVEL;
+        let text = head("schema = 2") + LEVEL;
+        assert!(Machine::parse(&text).is_ok());
+        let newer = error(&text.replace("schema = 2", "schema = 3"));
         assert_eq!(
-            error(&text.replace("schema = 1", "schema = 2")),
-            "machine file, line 1: schema: is 2, but this version reads 1"
+            newer,
+            "machine file, line 1: schema: is 3, but this version reads 2; make one with `allhands tune` of this version"
         );
+        let older = error(&text.replace("schema = 2", "schema = 1").replace("[end]\nlevels = 1\n", ""));
+        assert!(older.contains("schema: is 1") && older.contains("levels = 2, and write schema = 2"), "{older}");
+        let short = error(&text.replace("levels = 1", "levels = 2"));
+        assert!(short.contains("levels: is 2, but 1 are in the file; copy it again"), "{short}");
         let unknown = error(&text.replace("latency_us", "latency_ms"));
         assert!(unknown.contains("line 10") && unknown.contains("latency_ms"), "{unknown}");
         let missing = error(&text.replace("ns_per_byte = 1\n", ""));
@@ -218,6 +270,19 @@ mod tests {
         assert!(negative.contains("machine \"m\": n has a time that is negative"), "{negative}");
         let silent = error(&text.replace("source = 's'\n", "source = ' '\n"));
         assert!(silent.contains("source: says nothing"), "{silent}");
-        assert!(error("schema 1").contains("line 1"));
+        assert!(error("schema 1\n[end]\nlevels = 1").contains("line 1"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_at_any_line_says_so() {
+        for name in Machine::shipped_names() {
+            let text = Machine::shipped_text(name).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(Machine::parse(text).is_ok(), "{name}");
+            for kept in 0..lines.len() {
+                let message = error(&lines[..kept].join("\n"));
+                assert!(message.contains("cut off; copy it again, or make one with `allhands tune`"), "{message}");
+            }
+        }
     }
 }

@@ -91,6 +91,28 @@ pub struct Links {
 }
 
 impl Machine {
+    /// The same where the ranks of a node are more than its cores, and a core has so many nodes: a half, if a node has two. What a core
+    /// does for a byte of a message it does for nobody else meanwhile: messages of a node start that much later one after the other.
+    /// What waking each other up costs is left out.
+    ///
+    /// ```
+    /// use allhands_model::Machine;
+    /// let machine = Machine::shipped("threads")?;
+    /// let crowded = machine.crowded(0.5); // one node of two cores
+    /// let (free, shared) = (&machine.levels[0].protocols[0], &crowded.levels[0].protocols[0]);
+    /// assert_eq!(shared.injection, free.per_byte / 2.0);
+    /// # Ok::<(), allhands_model::Error>(())
+    /// ```
+    pub fn crowded(&self, nodes_of_a_core: f64) -> Machine {
+        let mut machine = self.clone();
+        for protocol in machine.levels.iter_mut().flat_map(|level| &mut level.protocols) {
+            protocol.injection = protocol.injection.max(protocol.per_byte * nodes_of_a_core);
+        }
+        machine
+    }
+}
+
+impl Machine {
     /// A machine on which every message costs `latency + bytes * per_byte`, waits for its receiver, keeps its ports for all
     /// of that time, and work is free: the postal model.
     ///

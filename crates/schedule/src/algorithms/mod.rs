@@ -14,7 +14,7 @@ use crate::{Collective, Problem};
 use Collective::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Reduce, ReduceScatter};
 use Promise::{Always, Never, When};
 use allgather::{direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows};
-use allreduce::{cyclic_shift, nap, rabenseifner, whole};
+use allreduce::{addition_chain, cyclic_shift, nap, rabenseifner, whole};
 
 /// Every algorithm, in the order in which `allhands list` shows them.
 #[rustfmt::skip]
@@ -47,6 +47,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "smp", whole::SMP, "any shape", (Promise::SEQUENTIAL, Always), "classic", Make::Direct(whole::smp), whole::smp_cost, whole::smp_variants),
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),
     line(Allreduce, "cyclic-shift", cyclic_shift::PARAMETERS, "factors of p, or of the nodes", (Never, COMPLETE), "Jocksch et al. 2021", Make::Direct(cyclic_shift::cyclic_shift), cyclic_shift::cost, cyclic_shift::variants),
+    line(Allreduce, "addition-chain", addition_chain::PARAMETERS, "a chain to p, or to the nodes", (Never, Never), "after Jocksch et al. 2021", Make::Direct(addition_chain::addition_chain), addition_chain::cost, addition_chain::variants),
     line(Allreduce, "circulant", windows::CIRCULANT, "any p", (Never, Always), "Träff 2024", Make::Both(windows::circulant), windows::circulant_cost, default),
 
     line(ReduceScatter, "linear", NONE, "any p", MOVES, "classic", Make::Scatter(direct::linear), direct::linear_cost, default),

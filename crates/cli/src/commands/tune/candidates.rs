@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use allhands::{Cell, Comm};
-use allhands_model::{Amount, Machine, best_choices};
+use allhands_model::{Allowance, Amount, Machine, best_choices};
 use allhands_schedule::{Choice, Collective, Problem, Reduction};
 
 use super::files;
@@ -56,7 +56,7 @@ fn library(comm: &Comm) -> Option<String> {
 
 /// All settings in the order in which the model of this machine puts them.
 fn ranked(problem: &Problem, bytes: usize, machine: &Machine) -> Vec<Choice> {
-    let ranked = best_choices(problem, Amount::bytes(bytes as u64), machine, true);
+    let ranked = best_choices(problem, Amount::bytes(bytes as u64), machine, Allowance::default());
     ranked.map_or_else(|_| choices(problem), |ranked| ranked.into_iter().map(|ranked| ranked.choice).collect())
 }
 

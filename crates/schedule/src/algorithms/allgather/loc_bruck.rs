@@ -16,10 +16,9 @@
 
 use std::ops::Range;
 
-use super::windows::{growing, windows};
+use super::windows::{growing, windows_among};
 use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared, uses_memory};
 use crate::algorithms::seats::{output_of, push_output_of};
-use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Problem, Result, Round, Span, Topology};
@@ -135,7 +134,10 @@ impl Plan {
         let Some((&level, inner)) = levels.split_first() else { return self.share_flat(seats, seat, pieces) };
         let among = self.among(level, seats, seat);
         let mut rounds = self.share(inner, &among.home, seat, pieces);
-        for (c, wider) in among.widths() {
+        let widths = among.widths();
+        // At once, and for one more: a million ranks' rounds would be moved again and again.
+        rounds.reserve_exact(widths.len() * (1 + rounds.len()) + 1);
+        for (c, wider) in widths {
             rounds.push(among.far(c, wider, pieces));
             let fetched = |seats: Range<usize>, spans: &mut Vec<Span>| {
                 seats.for_each(|seat| among.push_fetched(seat - among.home.start, (c, wider), pieces, spans));
@@ -180,8 +182,10 @@ impl Plan {
     fn share_flat(&self, seats: &Range<usize>, seat: usize, pieces: Pieces<'_>) -> Vec<Round> {
         let (size, start) = (seats.len(), seats.start);
         let widths = growing(size, std::iter::repeat_n(1, ceil_log(2, size)));
-        let place = placing(|members: Range<usize>, spans| pieces(start + members.start..start + members.end, spans));
-        embed(windows(size, seat - start, &widths), |member| self.topology.rank_at(start + member), place)
+        let rank_of = |member| self.topology.rank_at(start + member);
+        windows_among(size, seat - start, &widths, rank_of, |members, spans| {
+            pieces(start + members.start..start + members.end, spans)
+        })
     }
 }
 

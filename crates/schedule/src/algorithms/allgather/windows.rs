@@ -13,9 +13,12 @@
 //!
 //! rounds: one for each width · sends p-1 blocks · any p · reversed: the cyclic-shift and the circulant reduce_scatter
 
+use std::ops::Range;
+
 use crate::algorithms::reorder::{ORDER, order_of};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches, worth_trying};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
+use crate::schedule::push_span;
 use crate::{Problem, Result, Round, Span};
 
 pub(crate) const RADIX: Parameter =
@@ -33,7 +36,9 @@ pub(crate) type Widths = Vec<usize>;
 
 /// Grows by a factor of ports + 1 each round, as far as `p`.
 pub(crate) fn growing(p: usize, ports: impl IntoIterator<Item = usize>) -> Widths {
-    let mut widths = vec![1];
+    let ports = ports.into_iter();
+    let mut widths = Vec::with_capacity(1 + ports.size_hint().0);
+    widths.push(1);
     for ports in ports {
         let width = widths[widths.len() - 1];
         if width >= p {
@@ -56,27 +61,45 @@ pub(crate) fn halving(p: usize) -> Widths {
 
 /// The rounds of member `me` of `p`, blocks at their places in `Output`.
 pub(crate) fn windows(p: usize, me: usize, widths: &[usize]) -> Vec<Round> {
+    let own = |blocks: Range<usize>, spans: &mut Vec<Span>| push_span(spans, Span::output(blocks.start, blocks.len()));
+    windows_among(p, me, widths, |member| member, own)
+}
+
+/// The same in the ranks and positions of a larger group: `place` appends what a run of members contributes, possibly nothing. As
+/// [`embed`](crate::compose::embed) would make it, at once.
+pub(crate) fn windows_among(
+    p: usize,
+    me: usize,
+    widths: &[usize],
+    rank_of: impl Fn(usize) -> usize,
+    place: impl Fn(Range<usize>, &mut Vec<Span>),
+) -> Vec<Round> {
+    // `count` members from `first` on, around the end.
+    let window = |first: usize, count: usize| {
+        let mut spans = Vec::with_capacity(1 + usize::from(first + count > p));
+        place(first..p.min(first + count), &mut spans);
+        if first + count > p {
+            place(0..first + count - p, &mut spans);
+        }
+        spans
+    };
     let step = |pair: &[usize]| {
         let (width, wider) = (pair[0], pair[1]);
         let mut round = Round::default();
         for distance in (width..wider).step_by(width) {
             let count = width.min(wider - distance);
-            round.send((me + p - distance) % p, window(p, me, count));
             let from = (me + distance) % p;
-            round.recv(from, window(p, from, count), None);
+            let (sent, received) = (window(me, count), window(from, count));
+            if !sent.is_empty() {
+                round.send(rank_of((me + p - distance) % p), sent);
+            }
+            if !received.is_empty() {
+                round.recv(rank_of(from), received, None);
+            }
         }
         round
     };
     widths.windows(2).map(step).collect()
-}
-
-/// `count` blocks from `first` on, around the end.
-fn window(p: usize, first: usize, count: usize) -> Vec<Span> {
-    let mut spans = vec![Span::output(first, count.min(p - first))];
-    if first + count > p {
-        spans.push(Span::output(0, first + count - p));
-    }
-    spans
 }
 
 pub(crate) fn bruck(problem: &Problem, parameters: &Parameters) -> Result<Make1> {

@@ -16,8 +16,7 @@
 //!              step 4 line 3
 //! ```
 //!
-//! Where one rank a node acts, the node's operands come to it and the result from it by messages or through shared memory:
-//! the three phases of the paper.
+//! Where one rank a node acts, `acting` is the paper's phases before and after.
 //!
 //! any p (or any number of nodes, with one rank a node acting) · commutative operations only: windows wrap around ·
 //! identical on every rank only where every fraction is reduced completely in one place
@@ -25,15 +24,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::whole::home;
+use super::acting::{self, Among, Place};
 use crate::algorithms::allgather::windows::{growing, windows};
-use crate::algorithms::node::{LOCAL, REDUCTION, Reduction, Region, either_way, reduction, shared, uses_memory};
-use crate::algorithms::rooted::binomial_bcast;
+use crate::algorithms::node::{LOCAL, REDUCTION, either_way, reduction, shared, uses_memory};
 use crate::compose::{embed, reverse};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Combine, Problem, Result, Round, Space, Span, Topology};
+use crate::{Combine, Problem, Result, Round, Space, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -103,6 +101,15 @@ impl Phase {
     fn lines(&self) -> Lines {
         Lines::new(self.factor, (!self.down.is_empty()).then(|| self.held()), &self.up)
     }
+}
+
+/// Of how many nodes the lines are that an allreduce of short vectors with so many ports in every step keeps: an addition chain.
+pub(super) fn short_lines(nodes: usize, ports: usize) -> Vec<usize> {
+    let lines = Lines::new(nodes, None, &vec![ports; ceil_log(ports + 1, nodes)]);
+    let mut kept: Vec<usize> = lines.steps.iter().flatten().flat_map(|port| &port.1).map(|line| line.1 + 1).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    kept
 }
 
 /// A line: fraction and reach, both relative to the node.
@@ -184,67 +191,16 @@ pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result
     let topology = problem.topology.clone();
     let family = family(problem, parameters)?;
     let blocks = family.blocks();
-    let all = family.nodes() == topology.ranks();
+    let nodes = family.nodes();
     let (shared, reduction) = (shared(parameters)?, reduction(parameters)?);
-    let make = move |rank| match (all, shared) {
-        (true, _) => among(&family, (Place::Input, Place::Output), rank, &|node| node),
-        (false, false) => among_leaders(&family, &topology, rank),
-        (false, true) => through_memory(&family, &topology, reduction, rank),
+    let shared = if shared { Some(reduction) } else { None };
+    let make = move |rank| {
+        let rounds = |places: (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize| {
+            among(&family, places, node, rank_of)
+        };
+        Among { nodes, blocks, rounds: &rounds }.all(&topology, shared, rank)
     };
     Ok(Recipe { blocks, make: Box::new(make) })
-}
-
-/// One rank a node acts: the others send it their vectors before and get the result after.
-fn among_leaders(family: &Family, topology: &Topology, rank: usize) -> Vec<Round> {
-    let (node, seats, me) = home(topology, 1, rank);
-    let blocks = family.blocks();
-    let member = |member: usize| topology.rank_at(seats.start + member);
-    let bcast = embed(binomial_bcast(seats.len(), me, blocks), member, |span, spans| push_span(spans, span));
-    let keep = [Span::output(0, if me == 0 { blocks } else { 0 })];
-    // The node's sum grows in the first line of scratch, so that the output is free for the result.
-    let to_scratch = |span: Span, spans: &mut Vec<Span>| {
-        let space = if span.space == Space::Output { Space::Scratch } else { span.space };
-        push_span(spans, Span { space, ..span });
-    };
-    let mut rounds = embed(reverse(bcast.clone(), rank, &keep), |rank| rank, to_scratch);
-    if me == 0 {
-        rounds.extend(among(family, (Place::Line(0), Place::Output), node, &|node| {
-            topology.rank_at(topology.region(1, node).start)
-        }));
-    }
-    rounds.extend(bcast);
-    rounds
-}
-
-/// The same through shared memory: all reduce, slice by slice, onto the first line; one rank a node takes it to the second;
-/// all copy that out.
-fn through_memory(family: &Family, topology: &Topology, reduction: Reduction, rank: usize) -> Vec<Round> {
-    let (node, _, me) = home(topology, 1, rank);
-    let region = Region::new(topology, 1, rank);
-    let master = |node: usize| topology.rank_at(topology.region(1, node).start);
-    if region.size == 1 {
-        return among(family, (Place::Input, Place::Output), node, &master);
-    }
-    let blocks = family.blocks();
-    let mut rounds = region.reduce(blocks, reduction);
-    let result = usize::from(family.nodes() > 1);
-    if me == 0 && family.nodes() > 1 {
-        rounds.extend(among(family, (Place::Shared(0), Place::Shared(result)), node, &master));
-    }
-    region.copy_out(&mut rounds, region.whole_line(result, blocks));
-    rounds.retain(|round| !round.is_empty());
-    rounds
-}
-
-/// Where a vector lives: each a full set of positions.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Input,
-    Output,
-    /// A line of scratch.
-    Line(usize),
-    /// A line of the node's shared memory.
-    Shared(usize),
 }
 
 /// A rank on its way through the phases.
@@ -395,15 +351,7 @@ impl Walker<'_> {
     /// Appends the spans that some parts of the vector have in a place.
     fn push(&self, parts: &Parts, place: Place, spans: &mut Vec<Span>) {
         for part in parts {
-            push_span(
-                spans,
-                match place {
-                    Place::Input => Span::input(part.start, part.len()),
-                    Place::Output => Span::output(part.start, part.len()),
-                    Place::Line(line) => Span::scratch(line * self.blocks + part.start, part.len()),
-                    Place::Shared(line) => Span::new(Space::Shared, line * self.blocks + part.start, part.len()),
-                },
-            );
+            push_span(spans, place.span(self.blocks, part.start, part.len()));
         }
     }
 
@@ -526,11 +474,7 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     for phase in &family.inner {
         cost = cost.then(of_phase(phase, vector));
     }
-    if family.nodes() == problem.ranks() || uses_memory(parameters) {
-        return cost;
-    }
-    let near = ceil_log(2, problem.topology.region_sizes(1).1);
-    cost.then(Cost::at_most(2 * near, near, near * blocks))
+    acting::cost(problem, family.nodes(), blocks, uses_memory(parameters), cost)
 }
 
 /// Identical bits where every fraction is reduced completely in one place.
@@ -608,7 +552,7 @@ fn short_and_long(nodes: usize) -> Vec<String> {
 }
 
 /// The divisors of p between 1 and itself; of many, those nearest to its root.
-fn divisors(p: usize) -> Vec<usize> {
+pub(super) fn divisors(p: usize) -> Vec<usize> {
     let below = (2..=p.isqrt()).rev().filter(|&divisor| p.is_multiple_of(divisor)).take(MOST_DIVISORS);
     let mut divisors: Vec<usize> = below.flat_map(|divisor| [divisor, p / divisor]).collect();
     divisors.sort_unstable();
@@ -623,11 +567,7 @@ mod tests {
 
     #[test]
     fn figure_3_keeps_the_lines_of_1_2_3_4_8_and_11_nodes() {
-        let lines = Lines::new(11, None, &[1; 4]);
-        let mut kept: BTreeSet<usize> =
-            lines.steps.iter().flatten().flat_map(|port| &port.1).map(|line| line.1 + 1).collect();
-        kept.insert(1);
-        assert_eq!(kept.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 8, 11]);
+        assert_eq!(short_lines(11, 1), [2, 3, 4, 8, 11]);
     }
 
     #[test]

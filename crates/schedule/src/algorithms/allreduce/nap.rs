@@ -145,8 +145,10 @@ fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round
     let (node, seats, l) = home(topology, level, rank);
     let near = Group { size: seats.len(), me: l, rank_of: &|member| topology.rank_at(seats.start + member) };
     let mut running = Running::new();
+    let unions = unions(fan, topology.regions(level), node);
+    running.rounds.reserve_exact((2 + ceil_log(2, near.size)) * (1 + unions.len()));
     near.allreduce(&mut running, near.size);
-    for union in unions(fan, topology.regions(level), node).into_iter().rev() {
+    for union in unions.into_iter().rev() {
         let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
         let (mut round, fetched) = union.far_round(fan, node, l, &far_rank, &running);
         if let Some((o, from)) = fetched {

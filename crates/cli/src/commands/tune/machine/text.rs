@@ -9,7 +9,7 @@ use super::{Found, Level};
 pub(super) fn text(found: &Found, name: &str, description: &str) -> String {
     let mut text = format!(
         "# Written by `allhands tune`: what messages cost here. `allhands simulate --machine FILE` takes it.\n\
-         schema = 1\nname = {}\ndescription = {}\nsource = {}\nports = {}\ncombine_ns_per_byte = {:.5}\ncopy_ns_per_byte = {:.5}\n",
+         schema = 2\nname = {}\ndescription = {}\nsource = {}\nports = {}\ncombine_ns_per_byte = {:.5}\ncopy_ns_per_byte = {:.5}\n",
         quoted(name),
         quoted(description),
         quoted(&format!("measured: {}", found.rates)),
@@ -20,6 +20,7 @@ pub(super) fn text(found: &Found, name: &str, description: &str) -> String {
     for level in &found.levels {
         write_level(&mut text, level);
     }
+    let _ = writeln!(text, "\n[end]\nlevels = {}", found.levels.len());
     text
 }
 

@@ -1,0 +1,178 @@
+use super::*;
+use crate::tuning::{Cell, Time};
+use allhands_schedule::Reduction;
+use proptest::prelude::*;
+
+const ABLE: Abilities = Abilities { library: false, allowance: Allowance { shares: true, memory: None } };
+
+fn able(shares: bool) -> Abilities {
+    Abilities { library: false, allowance: Allowance { shares, memory: None } }
+}
+
+fn texts(tuning: Option<&str>, machine: Option<&str>) -> Texts {
+    Texts { tuning: tuning.map(Into::into), machine: machine.map(Into::into) }
+}
+
+#[test]
+fn classes_cover_all_sizes_and_their_sizes_are_their_own() {
+    let firsts: Vec<usize> = (0..=33).map(class).collect();
+    let mut classes = firsts.clone();
+    classes.dedup();
+    assert_eq!(classes, [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]);
+    let mut size = 1usize;
+    while size < usize::MAX / 4 {
+        let class = super::class(size);
+        assert!(class >= size && class < 2 * size, "{size} is decided as {class}");
+        assert_eq!(super::class(class), class);
+        assert!(super::class(size + 1) >= class);
+        size += size / 7 + 1;
+    }
+    assert_eq!(class(usize::MAX), usize::MAX);
+}
+
+#[test]
+fn bad_files_leave_the_default_machine_and_good_ones_are_followed() {
+    let machine = |texts: &Texts, transport| Evidence::of_texts(texts, transport, false).machine.name.clone();
+    let none = texts(None, None);
+    assert_eq!(machine(&none, Some(THREADS)), "threads");
+    assert_eq!((machine(&none, Some("Open MPI v5.0.11")), machine(&none, None)), ("generic".into(), "generic".into()));
+    let lassen = Machine::shipped_text("lassen").unwrap();
+    assert_eq!(machine(&texts(None, Some(lassen)), Some(THREADS)), "lassen");
+    let damaged = texts(Some("damaged"), Some(&lassen[..lassen.rfind(" = ").unwrap()]));
+    let evidence = Evidence::of_texts(&damaged, Some(THREADS), false);
+    assert_eq!((evidence.machine.name.as_str(), evidence.tuning.is_none()), ("threads", true));
+    assert_eq!(tuning("damaged", None).unwrap_err().lines().count(), 1);
+}
+
+#[test]
+fn where_the_tuning_file_is_silent_the_model_speaks() {
+    let times = [("ring", 1.0), ("nap", 1.5)];
+    let time = |(algorithm, median_us): (&str, f64)| Time {
+        algorithm: algorithm.into(),
+        median_us,
+        p10_us: median_us,
+        p90_us: median_us,
+        samples: 1,
+    };
+    let cell = Cell {
+        collective: "allreduce".into(),
+        nodes: 2,
+        ranks_per_node: 4,
+        bytes: 8,
+        times: times.into_iter().map(time).collect(),
+    };
+    let mut tuning = Tuning::new("threads");
+    tuning.cells.push(cell);
+    let tuned = Evidence::of_texts(&texts(None, None), None, false).with_tuning(tuning);
+    let decide = |collective, bytes| {
+        let problem = Problem::new(collective, Topology::regular(2, 4).unwrap());
+        tuned.choose(1, &problem, bytes, ABLE).unwrap()
+    };
+    assert_eq!(decide(Collective::Allreduce, 8).algorithm, "ring");
+    assert_eq!(decide(Collective::Allreduce, 8).why, "the tuning file (1 cell): 1.00 us; runner-up nap, 50 % more");
+    for (collective, bytes) in [(Collective::Allreduce, 1 << 20), (Collective::Allgather, 8)] {
+        assert!(decide(collective, bytes).why.starts_with("the model of generic: "));
+    }
+}
+
+/// Measured: two ranks exchange whole vectors up to half a megabyte, and cut longer ones.
+#[test]
+fn on_two_ranks_vectors_are_cut_where_measurements_say() {
+    for machine in ["threads", "generic"] {
+        let evidence = Evidence::of_machine(Machine::shipped(machine).unwrap());
+        let steps = |collective, bytes| {
+            let problem = Problem::new(collective, Topology::flat(2).unwrap());
+            let name = evidence.decide(&problem, bytes).unwrap().algorithm;
+            Choice::parse(collective, &name).unwrap().prepare(&problem).unwrap().cost().steps
+        };
+        assert_eq!([8, 512, 4096, 32768, 262_144].map(|bytes| steps(Collective::Allreduce, bytes)), [1; 5]);
+        assert_eq!(steps(Collective::Allreduce, 2 << 20), 2);
+        assert_eq!([8, 4096, 1 << 20].map(|bytes| steps(Collective::Bcast, bytes)), [1; 3]);
+    }
+}
+
+#[test]
+fn what_memory_could_serve_is_left_alone_where_there_is_none() {
+    let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
+    let problem = Problem::new(Collective::Barrier, Topology::regular(1, 8).unwrap());
+    let decide = |number, shares| evidence.choose(number, &problem, 0, able(shares)).unwrap();
+    assert!(decide(1, true).algorithm.contains("local=shared"));
+    let without = decide(2, false);
+    assert!(without.best.iter().all(|(name, _)| !name.contains("local=shared")), "{without:?}");
+}
+
+/// Measured on 8 thread ranks of 2 cores: a bcast of 32 KiB that moves fewer bytes in all takes two thirds of what one takes
+/// that is quicker where every rank has a core.
+#[test]
+fn more_ranks_than_cores_take_turns() {
+    let on = |cores| Evidence { cores: Some(cores), ..Evidence::of_machine(Machine::shipped("threads").unwrap()) };
+    let problem = Problem::new(Collective::Bcast, Topology::flat(8).unwrap());
+    let decide = |cores| on(cores).decide(&problem, 32 << 10).unwrap();
+    let blocks = |name: &str| Choice::parse(Collective::Bcast, name).unwrap().prepare(&problem).unwrap().blocks();
+    assert_eq!(blocks(&decide(2).algorithm), 1, "{:?}", decide(2));
+    assert!(blocks(&decide(8).algorithm) > 1, "{:?}", decide(8));
+    assert!(decide(2).why.starts_with("the model of threads, on 2 cores: "));
+    assert!(decide(8).why.starts_with("the model of threads: "));
+}
+
+#[test]
+fn a_limit_on_memory_filters_first_and_says_what_would_do() {
+    let evidence = Evidence::of_machine(Machine::shipped("lassen").unwrap());
+    let problem = Problem::new(Collective::ReduceScatter, Topology::regular(4, 6).unwrap());
+    let within = |limit| evidence.decide_within(&problem, 1000, Allowance { shares: true, memory: Some(limit) });
+    let needs = |name: &str| {
+        let choice = Choice::parse(problem.collective, name).unwrap();
+        memory(&choice.prepare(&problem).unwrap(), Amount::bytes(1000))
+    };
+    let free = evidence.decide(&problem, 1000).unwrap();
+    let most = needs(&free.algorithm);
+    assert!(most > 0);
+    let frugal = within(most - 1).unwrap();
+    assert!(frugal.best.iter().all(|(name, _)| needs(name) < most), "{frugal:?}");
+    // Where order matters, who is not the root of a reduce combines in memory of his own.
+    let ordered = Reduction { commutative: false, identical: true };
+    let rooted = Problem::new(Collective::Reduce, Topology::regular(4, 6).unwrap()).with_reduction(ordered);
+    let within = |limit| evidence.decide_within(&rooted, 1000, Allowance { shares: true, memory: Some(limit) });
+    let Err(Error::Memory { needed, limit: 0, .. }) = within(0) else { panic!("{:?}", within(0)) };
+    assert!(needed > 0 && within(needed).is_ok() && within(needed - 1).is_err());
+    let choice = Choice::parse(problem.collective, &free.algorithm).unwrap();
+    let seven = Allowance { shares: true, memory: Some(7) };
+    let message = seven.check(&choice.prepare(&problem).unwrap(), Amount::bytes(1000)).unwrap_err().to_string();
+    assert!(message.contains(&most.to_string()) && message.contains("but 7 are allowed"), "{message}");
+}
+
+fn topologies() -> impl Strategy<Value = Topology> {
+    let uneven = prop::collection::vec(1usize..6, 1..6).prop_map(|sizes| Topology::uneven(&sizes).unwrap());
+    let dealt = (1usize..5, 1usize..5).prop_map(|(nodes, ranks)| Topology::regular(nodes, ranks).unwrap().cyclic());
+    let nested = (1usize..4, 1usize..3, 1usize..4).prop_map(|(a, b, c)| Topology::nested(&[a, b, c]).unwrap());
+    prop_oneof![(1usize..20).prop_map(|ranks| Topology::flat(ranks).unwrap()), uneven, dealt, nested]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_choice_serves_and_is_the_same_whoever_asks(
+        topology in topologies(),
+        collective in 0..Collective::ALL.len(),
+        (commutative, identical, shares) in any::<(bool, bool, bool)>(),
+        (bytes, root) in (0usize..1 << 22, any::<prop::sample::Index>()),
+    ) {
+        let collective = Collective::ALL[collective];
+        let root = if collective.rooted() { root.index(topology.ranks()) } else { 0 };
+        let problem = Problem::new(collective, topology).with_root(root).unwrap();
+        let problem = problem.with_reduction(Reduction { commutative, identical });
+        let decide = || {
+            let evidence = Evidence::of_texts(&Texts::default(), None, false);
+            let able = able(shares);
+            let first = evidence.choose(7, &problem, bytes, able).unwrap();
+            assert_eq!(first, evidence.choose(7, &problem, bytes, able).unwrap());
+            first
+        };
+        let decision = decide();
+        let prepared = Choice::parse(collective, &decision.algorithm).unwrap().prepare(&problem);
+        prop_assert!(prepared.is_ok_and(|prepared| shares || !prepared.shares()), "{:?}", decision);
+        prop_assert!(decision.best.is_sorted_by(|one, other| one.1 <= other.1), "{:?}", decision);
+        prop_assert_eq!(decide(), decision);
+    }
+}
