@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub(crate) input: Option<Region>,
     pub(crate) output: Region,
     /// Whether the output only holds what others get.
-    gives: bool,
+    pub(crate) gives: bool,
     /// The bytes that come from each rank, where that is not the call's to say.
     expected: Vec<usize>,
     /// Bytes of a block, or of the vector, or of all blocks together where they differ.
@@ -212,18 +212,31 @@ impl Caller<'_> {
         })
     }
 
-    /// Ranks know their own counts only: they have to tell each other before there is a plan.
+    /// Ranks know their own counts only: they have to tell each other before there is a plan, which is not worth it for one call.
     ///
     /// # Safety
     /// The arrays have a number for each rank.
     pub(crate) unsafe fn alltoallv(
         &self,
-        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
-        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+        send: (Send, Numbers, Numbers, Handle),
+        receive: (Receive, Numbers, Numbers, Handle),
     ) -> Outcome {
         if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
             return Err(passed("counts that only some ranks know"));
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.planned_alltoallv(send, receive) }
+    }
+
+    /// The same for many calls.
+    ///
+    /// # Safety
+    /// As for [`alltoallv`](Caller::alltoallv).
+    pub(crate) unsafe fn planned_alltoallv(
+        &self,
+        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
+        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+    ) -> Outcome {
         let size = self.member.size;
         // SAFETY: the caller's promise.
         let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {

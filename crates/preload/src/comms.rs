@@ -12,7 +12,7 @@ use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::failure::{REFUSED, Unserved};
+use crate::failure::{REFUSED, Unserved, passed};
 use crate::session::Session;
 
 /// A communicator of the program.
@@ -22,6 +22,8 @@ pub(crate) struct Member {
     pub(crate) size: usize,
     /// The order in which they were met, in which they are ended.
     number: u64,
+    /// Why its calls are not ours, the same on every rank.
+    refusal: Option<&'static str>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
     ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
 }
@@ -85,18 +87,17 @@ impl Comms {
         }
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
         let (rank, size) = ranks.map_err(|_| REFUSED)?;
-        let ours = OnceLock::new();
-        if mpi.comm_test_inter(handle)? {
-            let _ = ours.set(Err("an intercommunicator".into()));
-        } else if size == 1 {
-            let _ = ours.set(Err("a communicator of one rank".into()));
-        }
+        let refusal = match (mpi.comm_test_inter(handle)?, size) {
+            (true, _) => Some("an intercommunicator"),
+            (false, 1) => Some("a communicator of one rank"),
+            _ => None,
+        };
         // Any value but null, which might mean that there is none.
         let value = (&raw const *self).cast_mut().cast::<c_void>();
         // SAFETY: handle and key are MPI's.
         mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, self.key, value) })?;
         let number = self.met.fetch_add(1, Ordering::Relaxed);
-        let member = Arc::new(Member { handle, rank, size, number, ours });
+        let member = Arc::new(Member { handle, rank, size, number, refusal, ours: OnceLock::new() });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         Ok(member)
     }
@@ -131,9 +132,15 @@ impl Member {
         }
     }
 
+    /// Ours for it, if there is one that no other thread has.
+    pub(crate) fn group_if_free(&self) -> Option<MutexGuard<'_, Group>> {
+        self.ours.get()?.as_ref().ok()?.try_lock().ok()
+    }
+
     /// Whether there is a reason against ours that needs no try.
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
+            _ if self.refusal.is_some() => self.refusal.map(passed),
             Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
             _ => None,
         }
@@ -161,6 +168,11 @@ impl Group {
             Planned::Ours { plan, chosen } => Ok((plan, chosen)),
             Planned::Theirs(why) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
         }
+    }
+
+    /// A plan that its caller keeps, and touches only while it has this group. Collective.
+    pub(crate) fn kept(&mut self, call: &RawCall, options: &Options) -> Result<RawPlan, Unserved> {
+        Ok(self.comm.plan(call, options)?)
     }
 
     /// Every rank's counts, one rank after the other. Collective.

@@ -11,12 +11,14 @@
 //! **Nothing happens** before `MPI_Init` and after `MPI_Finalize`, or with `ALLHANDS=off`. A communicator of ours is made where
 //! a program's communicator first has a blocking collective to be served, and ends with it: MPI tells, by an attribute.
 
+mod capi;
 mod collectives;
 mod comms;
 mod entries;
 mod failure;
 mod memory;
 mod narrow;
+mod preloaded;
 mod report;
 mod serve;
 mod session;
