@@ -89,7 +89,7 @@ fn in_c(library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
         let source = mpi::root().join(source);
         let program = prefix.join(format!("{}-{}", stem(&source), library.name));
         let mut command = Command::new("cc");
-        command.args(STRICT).args(["-std=c99", "-O1"]);
+        command.args(STRICT).args(["-std=c99", "-O1", "-pthread"]);
         against(&mut command, library).arg(&source).arg("-o").arg(&program).args(flags);
         with_mpi(&mut command, library);
         compile(command)?;

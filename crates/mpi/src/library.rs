@@ -67,6 +67,8 @@ pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
 /// assert!(allhands_mpi::file_of(here).is_some());
 /// assert!(allhands_mpi::file_of(std::ptr::null()).is_none());
 /// ```
+// The linker reads nothing behind it.
+#[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: dladdr reads no memory behind the address and fills the info when it returns other than 0.

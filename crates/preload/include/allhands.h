@@ -116,7 +116,8 @@ extern "C" {
  * freed before.
  *
  * Making a plan is collective: all ranks of the communicator make their plans in the same order with matching arguments, and the first
- * one on a communicator takes longer. A rank that gets an error here has no plan (`*plan` is NULL), and the others cannot run theirs.
+ * one on a communicator takes longer. Runs that are under way do not move on meanwhile. A rank that gets an error here has no plan
+ * (`*plan` is NULL), and the others cannot run theirs.
  *
  * Limits: a block, or the vector of a reduction, has at most 1 GiB; no intercommunicators; reductions of MPI's own datatypes.
  *
@@ -303,7 +304,7 @@ int allhands_run(allhands_plan *plan);
 /**
  * Frees a plan and sets `*plan` to NULL. A run that is under way is completed first. NULL in `*plan` is no error.
  *
- * All ranks of the communicator free the plan; the function does not wait for them.
+ * All ranks of the communicator free the plan.
  *
  * Errors: `ALLHANDS_ERR_ARGUMENT` if `plan` is NULL, `ALLHANDS_ERR_PLAN` if it was freed by another name, and what happened to a
  * run under way; the plan is gone all the same.

@@ -104,7 +104,7 @@ pub unsafe extern "C" fn allhands_run(plan: *mut allhands_plan) -> c_int {
 
 /// Frees a plan and sets `*plan` to NULL. A run that is under way is completed first. NULL in `*plan` is no error.
 ///
-/// All ranks of the communicator free the plan; the function does not wait for them.
+/// All ranks of the communicator free the plan.
 ///
 /// Errors: `ALLHANDS_ERR_ARGUMENT` if `plan` is NULL, `ALLHANDS_ERR_PLAN` if it was freed by another name, and what happened to a
 /// run under way; the plan is gone all the same.

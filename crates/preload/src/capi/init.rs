@@ -82,7 +82,8 @@ impl Wish {
 /// freed before.
 ///
 /// Making a plan is collective: all ranks of the communicator make their plans in the same order with matching arguments, and the first
-/// one on a communicator takes longer. A rank that gets an error here has no plan (`*plan` is NULL), and the others cannot run theirs.
+/// one on a communicator takes longer. Runs that are under way do not move on meanwhile. A rank that gets an error here has no plan
+/// (`*plan` is NULL), and the others cannot run theirs.
 ///
 /// Limits: a block, or the vector of a reduction, has at most 1 GiB; no intercommunicators; reductions of MPI's own datatypes.
 ///

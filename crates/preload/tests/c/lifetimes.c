@@ -1,5 +1,6 @@
 /* Plans that outlive what they were made with, many of them, on several communicators at once. Run by `cargo xtask capi`. */
 #include <allhands.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -114,6 +115,35 @@ static void beside(void) {
     check(sum == size);
 }
 
+/* Threads, each with a communicator of its own. */
+static void *threaded(void *argument) {
+    MPI_Comm comm = *(MPI_Comm *)argument;
+    int x = 0, y, run;
+    allhands_plan *plan;
+    check(allhands_allreduce_init(&x, &y, 1, MPI_INT, MPI_SUM, comm, NULL, &plan) == 0);
+    for (run = 0; run < 100; run++) {
+        x = rank + run;
+        if (run % 3 == 0) check(allhands_run(plan) == 0);
+        if (run % 3 != 0) check(allhands_start(plan) == 0 && allhands_wait(plan) == 0);
+        check(y == size * (size - 1) / 2 + size * run);
+    }
+    check(allhands_free(&plan) == 0);
+    return NULL;
+}
+
+static void threads(int provided) {
+    MPI_Comm comms[2];
+    pthread_t other;
+    if (provided < MPI_THREAD_MULTIPLE) return;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+    check(pthread_create(&other, NULL, threaded, &comms[1]) == 0);
+    threaded(&comms[0]);
+    pthread_join(other, NULL);
+    MPI_Comm_free(&comms[0]);
+    MPI_Comm_free(&comms[1]);
+}
+
 /* What Fortran's handles are in C. */
 static void from_fortran(void) {
     check(allhands_in_place() == MPI_IN_PLACE);
@@ -126,8 +156,9 @@ static void from_fortran(void) {
 
 int main(int argc, char **argv) {
     static int x, y;
+    int provided;
     allhands_plan *left;
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     freed();
@@ -135,6 +166,7 @@ int main(int argc, char **argv) {
     many();
     little();
     beside();
+    threads(provided);
     from_fortran();
     /* Left to MPI_Finalize. */
     check(allhands_allreduce_init(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, NULL, &left) == 0);
