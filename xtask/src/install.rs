@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{Result, build, header, mpi};
 
@@ -11,7 +12,7 @@ use abi::ALLHANDS_ABI_VERSION;
 #[allow(unreachable_pub)]
 mod abi;
 
-/// Where to, and of which build.
+/// Where to.
 pub(crate) struct Wish {
     prefix: PathBuf,
 }
@@ -50,7 +51,8 @@ pub(crate) fn into(root: &Path, command: &Path) -> Result<Vec<PathBuf>> {
         std::fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
         Ok::<PathBuf, String>(folder)
     };
-    let (bin, lib, include, pkgconfig) = (folder("bin")?, folder("lib")?, folder("include")?, folder("lib/pkgconfig")?);
+    let (bin, lib, include) = (folder("bin")?, folder("lib")?, folder("include")?);
+    let (pkgconfig, man) = (folder("lib/pkgconfig")?, folder("share/man/man1")?);
     let mut files = vec![
         copied(command, bin.join("allhands"))?,
         copied(&command.with_file_name("liballhands.so"), lib.join(&real))?,
@@ -66,6 +68,10 @@ pub(crate) fn into(root: &Path, command: &Path) -> Result<Vec<PathBuf>> {
     let pc = pkgconfig.join("allhands.pc");
     std::fs::write(&pc, package()).map_err(|error| format!("{} cannot be written: {error}", pc.display()))?;
     files.push(pc);
+    match Command::new(command).arg("man").arg(&man).status() {
+        Ok(status) if status.success() => files.push(man),
+        _ => return Err(format!("{} cannot write its manual pages to {}", command.display(), man.display())),
+    }
     Ok(files)
 }
 
