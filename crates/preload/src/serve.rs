@@ -86,7 +86,7 @@ impl Call<'_> {
         }
         let (plan, chosen) = group.plan(&task.call, session.settings.forced(self.collective))?;
         // SAFETY: the memory is as the program says.
-        unsafe { task.run(session.mpi, self.comm, plan)? };
+        unsafe { task.run(session.mpi, plan)? };
         // Counted for the report only.
         Ok(session.report.as_ref().map(|_| chosen.clone()))
     }

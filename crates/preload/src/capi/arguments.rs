@@ -3,62 +3,33 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use allhands::Options;
-use allhands_mpi::{Handle, Mpi};
+use allhands_mpi::Handle;
 
 use super::error::{Result, allhands_code::*, fault};
 use crate::collectives::Caller;
 
-/// The arguments of one call: checks them, and keeps derived datatypes, which the program may free while there are plans.
+/// The arguments of one call.
 pub(crate) struct Arguments<'a> {
     pub(crate) caller: Caller<'a>,
-    pub(crate) types: Types,
 }
 
-/// Copies of derived datatypes.
-pub(crate) struct Types {
-    mpi: &'static Mpi,
-    copies: Vec<Handle>,
-}
-
-impl Drop for Types {
-    fn drop(&mut self) {
-        if self.mpi.finalized() == Ok(false) {
-            self.copies.iter().for_each(|copy| drop(self.mpi.type_free(*copy)));
-        }
-    }
-}
-
-impl<'a> Arguments<'a> {
-    pub(crate) fn new(caller: Caller<'a>) -> Arguments<'a> {
-        Arguments { caller, types: Types { mpi: caller.session.mpi, copies: Vec::new() } }
-    }
-
+impl Arguments<'_> {
     pub(crate) fn in_place(&self, send: *const c_void) -> bool {
         send == self.caller.session.mpi.in_place().cast_const()
     }
 
-    /// A datatype to use: the program's, if it is one of MPI's own.
-    pub(crate) fn datatype(&mut self, handle: Handle) -> Result<Handle> {
-        let session = self.caller.session;
-        let handle = session.mpi.abi().handle(handle);
-        if handle == session.mpi.constants().handles.datatype_null {
-            return fault(
-                ALLHANDS_ERR_TYPE,
-                "a datatype is MPI_DATATYPE_NULL; pass the datatype of the buffer's elements",
-            );
+    pub(crate) fn datatype(&self, handle: Handle) -> Result<Handle> {
+        let mpi = self.caller.session.mpi;
+        let handle = mpi.abi().handle(handle);
+        if handle == mpi.constants().handles.datatype_null {
+            return fault(ALLHANDS_ERR_TYPE, "a datatype is MPI_DATATYPE_NULL; pass that of the buffer's elements");
         }
-        if session.types.basic(handle).is_some() {
-            return Ok(handle);
-        }
-        let copy = session.mpi.type_contiguous(1, handle)?;
-        self.types.copies.push(copy);
-        session.mpi.type_commit(copy)?;
-        Ok(copy)
+        Ok(handle)
     }
 
     /// What is sent; in place, the rest means nothing.
     pub(crate) fn send(
-        &mut self,
+        &self,
         buffer: *const c_void,
         number: i64,
         datatype: Handle,
@@ -70,7 +41,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Datatype and operation of a reduction.
-    pub(crate) fn reduction(&mut self, datatype: Handle, op: Handle) -> Result<(Handle, Handle)> {
+    pub(crate) fn reduction(&self, datatype: Handle, op: Handle) -> Result<(Handle, Handle)> {
         let mpi = self.caller.session.mpi;
         let op = mpi.abi().handle(op);
         if op == mpi.constants().handles.op_null {

@@ -29,7 +29,7 @@ struct Wish {
 impl Wish {
     /// # Safety
     /// The options are null or a text, the plan's address is null or writable.
-    unsafe fn make(self, read: impl FnOnce(&mut Arguments<'_>) -> Result<Task>) -> c_int {
+    unsafe fn make(self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> c_int {
         // SAFETY: the caller's promise.
         guarded(|| unsafe {
             if self.plan.is_null() {
@@ -44,7 +44,7 @@ impl Wish {
 
     /// # Safety
     /// As for [`make`](Wish::make).
-    unsafe fn planned(&self, read: impl FnOnce(&mut Arguments<'_>) -> Result<Task>) -> Result<Plan> {
+    unsafe fn planned(&self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> Result<Plan> {
         let session = stage::session()?;
         let mpi = session.mpi;
         let comm = mpi.abi().handle(self.comm);
@@ -60,16 +60,15 @@ impl Wish {
         // SAFETY: the caller's promise.
         let options = unsafe { arguments::options(self.options)? };
         let member = session.comms.member(session, comm)?;
-        let mut arguments = Arguments::new(Caller { session, member: &member });
-        let mut task = read(&mut arguments)?;
-        let types = arguments.types;
+        let mut task = read(Arguments { caller: Caller { session, member: &member } })?;
+        task.hold(mpi)?;
         let mut group = member.group()?;
         if task.call.collective == Collective::Alltoallv {
             task.agree(member.rank, &mut group)?;
         }
         let plan = group.kept(&task.call, &options)?;
         drop(group);
-        Ok(Plan::new(mpi, member, plan, task, types))
+        Ok(Plan::new(mpi, member, plan, task))
     }
 }
 

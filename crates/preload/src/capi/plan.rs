@@ -12,11 +12,9 @@ use std::time::Duration;
 use allhands::raw::RawPlan;
 use allhands_mpi::Mpi;
 
-use super::arguments::Types;
-use super::error::{Fault, Result, allhands_code::*, fault};
-use crate::collectives::Task;
+use super::error::{Result, allhands_code::*, fault};
+use crate::collectives::{Staged, Task};
 use crate::comms::Member;
-use crate::memory::Region;
 
 pub(crate) struct Plan {
     mpi: &'static Mpi,
@@ -30,20 +28,15 @@ struct Inner {
     /// There until the plan is dropped.
     plan: Option<RawPlan>,
     task: Task,
-    /// Copies of what does not lie together.
-    from: Vec<u128>,
-    to: Vec<u128>,
     run: Run,
-    /// Derived datatypes that the task's memory has.
-    _types: Types,
 }
 
 /// The last run.
 enum Run {
     /// There is none, or its end is known to the program.
     None,
-    UnderWay,
-    Ended(Result<()>),
+    UnderWay(Staged),
+    Ended(Staged, Result<()>),
 }
 
 // SAFETY: what is inside is touched under the lock of the communicator's group only, as `RawPlan` asks; the program's memory may be
@@ -63,17 +56,11 @@ pub(crate) fn forget_runs() {
 }
 
 impl Plan {
-    pub(crate) fn new(mpi: &'static Mpi, member: Arc<Member>, plan: RawPlan, task: Task, types: Types) -> Plan {
+    pub(crate) fn new(mpi: &'static Mpi, member: Arc<Member>, plan: RawPlan, task: Task) -> Plan {
         let text = |text: String| CString::new(text).unwrap_or_default();
         let (algorithm, explanation) = (text(plan.algorithm()), text(plan.explain()));
-        let copy = |region: &Region| match region.direct() {
-            Some(_) => Vec::new(),
-            None => vec![0u128; region.bytes().div_ceil(16)],
-        };
-        let from = task.input.as_ref().map(copy).unwrap_or_default();
-        let to = copy(&task.output);
-        let inner = Inner { plan: Some(plan), task, from, to, run: Run::None, _types: types };
-        Plan { mpi, member, inner: UnsafeCell::new(inner), algorithm, explanation }
+        let inner = UnsafeCell::new(Inner { plan: Some(plan), task, run: Run::None });
+        Plan { mpi, member, inner, algorithm, explanation }
     }
 
     pub(crate) fn algorithm(&self) -> &CStr {
@@ -114,9 +101,12 @@ impl Plan {
         loop {
             let others = self.others();
             if others.is_empty() {
-                let outcome = self.with(|inner| inner.wait(self.mpi));
+                let outcome = self.with(|inner| {
+                    inner.step(true);
+                    inner.end(self.mpi)
+                });
                 self.retire();
-                return outcome;
+                return outcome.map(|_| ());
             }
             if self.look()? {
                 return Ok(());
@@ -150,7 +140,7 @@ impl Plan {
     /// Whether no run is under way any more.
     fn look(&self) -> Result<bool> {
         let through = self.with(|inner| {
-            inner.step();
+            inner.step(false);
             inner.end(self.mpi)
         });
         if !matches!(through, Ok(false)) {
@@ -163,7 +153,7 @@ impl Plan {
     fn nudge(&self) {
         if let Some(_group) = self.member.group_if_free() {
             // SAFETY: as in `with`.
-            unsafe { &mut *self.inner.get() }.step();
+            unsafe { &mut *self.inner.get() }.step(false);
         }
     }
 
@@ -197,16 +187,13 @@ impl Inner {
     /// As for [`Plan::start`].
     unsafe fn start(&mut self, mpi: &Mpi) -> Result<()> {
         self.idle()?;
-        // SAFETY: the caller's promise.
+        let Some(plan) = &mut self.plan else { return freed() };
+        // SAFETY: the caller's promise; what is staged stays with the run.
         unsafe {
-            let (from, to) = self.given(mpi)?;
-            let plan = self.plan()?;
-            match from {
-                Some(from) => plan.start(from, to)?,
-                None => plan.start_in_place(to)?,
-            }
+            let staged = self.task.stage(mpi)?;
+            self.task.start(&staged, plan)?;
+            self.run = Run::UnderWay(staged);
         }
-        self.run = Run::UnderWay;
         Ok(())
     }
 
@@ -214,96 +201,45 @@ impl Inner {
     /// As for [`Plan::run`].
     unsafe fn run(&mut self, mpi: &Mpi) -> Result<()> {
         self.idle()?;
+        let Some(plan) = &mut self.plan else { return freed() };
         // SAFETY: the caller's promise.
-        unsafe {
-            let (from, to) = self.given(mpi)?;
-            let plan = self.plan()?;
-            match from {
-                Some(from) => plan.run(from, to)?,
-                None => plan.run_in_place(to)?,
-            }
-            self.deliver(mpi)
-        }
+        unsafe { self.task.run(mpi, plan)? };
+        Ok(())
     }
 
     /// Moves a run on that is under way.
-    fn step(&mut self) {
-        let Run::UnderWay = self.run else { return };
-        self.run = match self.plan().and_then(|plan| Ok(plan.test()?)) {
-            Ok(false) => Run::UnderWay,
-            Ok(true) => Run::Ended(Ok(())),
-            Err(fault) => Run::Ended(Err(fault)),
+    fn step(&mut self, patient: bool) {
+        let Some(plan) = &mut self.plan else { return };
+        self.run = match std::mem::replace(&mut self.run, Run::None) {
+            Run::UnderWay(staged) => match if patient { plan.wait().map(|()| true) } else { plan.test() } {
+                Ok(false) => Run::UnderWay(staged),
+                Ok(true) => Run::Ended(staged, Ok(())),
+                Err(error) => Run::Ended(staged, Err(error.into())),
+            },
+            other => other,
         };
-    }
-
-    /// Waits for a run that is under way.
-    fn wait(&mut self, mpi: &Mpi) -> Result<()> {
-        if let Run::UnderWay = self.run {
-            self.run = Run::Ended(self.plan().and_then(|plan| Ok(plan.wait()?)));
-        }
-        self.end(mpi).map(|_| ())
     }
 
     /// Tells the end of a run, if it has ended; whether none is under way.
     fn end(&mut self, mpi: &Mpi) -> Result<bool> {
         match std::mem::replace(&mut self.run, Run::None) {
             Run::None => Ok(true),
-            Run::UnderWay => {
-                self.run = Run::UnderWay;
+            Run::UnderWay(staged) => {
+                self.run = Run::UnderWay(staged);
                 Ok(false)
             }
-            Run::Ended(outcome) => {
+            Run::Ended(staged, outcome) => {
                 outcome?;
                 // SAFETY: the run was begun on the program's memory, which stays until its end is told.
-                unsafe { self.deliver(mpi)? };
+                unsafe { self.task.unstage(mpi, &staged)? };
                 Ok(true)
             }
         }
     }
-
-    fn plan(&mut self) -> Result<&mut RawPlan> {
-        self.plan.as_mut().ok_or_else(|| Fault { code: ALLHANDS_ERR_PLAN, sentence: "the plan was freed".into() })
-    }
-
-    /// Where the input lies, unless that is in place, and where the output goes.
-    ///
-    /// # Safety
-    /// As for [`Plan::start`].
-    unsafe fn given(&mut self, mpi: &Mpi) -> Result<(Option<*const u8>, *mut u8)> {
-        let Inner { task, from, to, .. } = self;
-        let target = place(&task.output, to);
-        let (region, at) = match &task.input {
-            Some(input) => (input, place(input, from)),
-            None => (&task.output, target),
-        };
-        if region.direct().is_none() {
-            // SAFETY: the caller's promise; the copy has room. No rank is left out of MPI_COMM_SELF.
-            unsafe { region.pack(mpi, mpi.comm_self(), at)? };
-        }
-        Ok((task.input.as_ref().map(|_| at.cast_const()), target))
-    }
-
-    /// Puts the result where the program wants it.
-    ///
-    /// # Safety
-    /// As for [`Plan::start`].
-    unsafe fn deliver(&mut self, mpi: &Mpi) -> Result<()> {
-        let output = &self.task.output;
-        if output.direct().is_none() && !self.task.gives {
-            // SAFETY: the caller's promise; the copy holds as many bytes.
-            unsafe { output.unpack(mpi, mpi.comm_self(), self.to.as_ptr().cast())? };
-        }
-        Ok(())
-    }
 }
 
-/// Where the data lie together.
-fn place(region: &Region, copy: &mut [u128]) -> *mut u8 {
-    match region.direct() {
-        Some(at) if !at.is_null() => at,
-        // Of nothing, or its copy.
-        _ => copy.as_mut_ptr().cast(),
-    }
+fn freed<T>() -> Result<T> {
+    fault(ALLHANDS_ERR_PLAN, "the plan was freed; make another one")
 }
 
 /// Between two looks: MPI moves on, and the core is given away, the longer the more often nothing has happened.
