@@ -44,11 +44,11 @@ typedef enum {
    */
   ALLHANDS_ERR_COMM = 3,
   /**
-   * No datatype, or one that cannot be reduced.
+   * No datatype.
    */
   ALLHANDS_ERR_TYPE = 4,
   /**
-   * No operation, or one that the datatype does not have.
+   * No operation, or none that is served for the datatype.
    */
   ALLHANDS_ERR_OP = 5,
   /**

@@ -19,9 +19,9 @@ pub enum allhands_code {
     ALLHANDS_ERR_PLAN = 2,
     /// No communicator, or one between two groups.
     ALLHANDS_ERR_COMM = 3,
-    /// No datatype, or one that cannot be reduced.
+    /// No datatype.
     ALLHANDS_ERR_TYPE = 4,
-    /// No operation, or one that the datatype does not have.
+    /// No operation, or none that is served for the datatype.
     ALLHANDS_ERR_OP = 5,
     /// No such algorithm, or one that cannot serve what is asked for.
     ALLHANDS_ERR_ALGORITHM = 6,
@@ -53,8 +53,8 @@ const TEXTS: [&CStr; 16] = [
     c"an argument is wrong",
     c"no plan, or one that was freed",
     c"no communicator that plans can be made on",
-    c"no datatype, or one that cannot be reduced",
-    c"no operation, or one that the datatype does not have",
+    c"no datatype",
+    c"no operation, or none that is served for the datatype",
     c"no such algorithm, or one that cannot serve this call",
     c"not served by this library; call MPI's own function",
     c"a run of the plan is under way",
@@ -135,8 +135,8 @@ const REMEDIES: [(&str, allhands_code, &str); 5] = [
         "no count is negative, no buffer of something is NULL, and a block that is sent has as many bytes as it is received with",
     ),
     ("input that is the output", ALLHANDS_ERR_ARGUMENT, "pass MPI_IN_PLACE to work in place"),
-    ("an operation of", ALLHANDS_ERR_OP, "use one of MPI's own, or call MPI's function"),
-    ("a reduction of", ALLHANDS_ERR_TYPE, "use a datatype that has this operation, or call MPI's function"),
+    ("an operation", ALLHANDS_ERR_OP, "use one that the datatype has, or call MPI's function"),
+    ("a reduction", ALLHANDS_ERR_OP, "use a datatype that has the operation, or call MPI's function"),
     ("1 GiB", ALLHANDS_ERR_UNSUPPORTED, "use smaller blocks, or call MPI's function"),
 ];
 const ELSE: (&str, allhands_code, &str) = ("", ALLHANDS_ERR_UNSUPPORTED, "call MPI's function");

@@ -43,7 +43,7 @@ static void arguments(void) {
     expect(allhands_allreduce_init(x, y, 1, MPI_DATATYPE_NULL, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_TYPE,
            "MPI_DATATYPE_NULL");
     expect(allhands_allreduce_init(x, y, 1, MPI_INT, MPI_OP_NULL, comm, NULL, &plan), ALLHANDS_ERR_OP, "MPI_OP_NULL");
-    expect(allhands_allreduce_init(x, y, 1, MPI_CHAR, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_TYPE, "a reduction of");
+    expect(allhands_allreduce_init(x, y, 1, MPI_CHAR, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_OP, "call MPI's");
     expect(allhands_allreduce_init(x, x, 1, MPI_INT, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI_IN_PLACE");
     expect(allhands_allreduce_init(NULL, y, 1, MPI_INT, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "NULL");
     expect(allhands_allreduce_init(x, y, 1, MPI_INT, MPI_SUM, comm, "no-such", &plan), ALLHANDS_ERR_ALGORITHM, "no-such");

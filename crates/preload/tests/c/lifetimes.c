@@ -63,7 +63,7 @@ static void crossed(void) {
 
 /* Plans made and freed, and many at once. */
 static void many(void) {
-    enum { MOST = 200 };
+    enum { MOST = 50 };
     static allhands_plan *plans[MOST];
     static double x[MOST], y[MOST];
     int round, i;
@@ -126,7 +126,7 @@ struct own {
 static void *threaded(void *argument) {
     struct own *own = argument;
     int run;
-    for (run = 0; run < 100; run++) {
+    for (run = 0; run < 40; run++) {
         own->x = rank + run;
         if (run % 3 == 0) check(allhands_run(own->plan) == 0);
         if (run % 3 != 0) check(allhands_start(own->plan) == 0 && allhands_wait(own->plan) == 0);
