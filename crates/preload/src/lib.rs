@@ -18,6 +18,7 @@ mod failure;
 mod memory;
 mod narrow;
 mod report;
+mod requests;
 mod serve;
 mod session;
 mod settings;

@@ -11,6 +11,7 @@ use allhands_mpi::{Handle, Mpi};
 
 use crate::comms::Comms;
 use crate::report::Report;
+use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::types::Types;
 
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) types: Types,
     pub(crate) settings: Settings,
     pub(crate) comms: Comms,
+    /// What is under way.
+    pub(crate) requests: Requests,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
 }
@@ -61,6 +64,10 @@ pub(crate) fn begin() {
         Ok(session) => {
             if SESSION.set(session).is_ok() {
                 RUNNING.store(true, Ordering::Release);
+                // The world's collectives may begin without waiting from now on.
+                if let Some(session) = SESSION.get() {
+                    session.comms.prepare(session, session.mpi.world());
+                }
             }
         }
         Err(fact) => refuse(&fact),
@@ -90,6 +97,7 @@ pub(crate) fn end() {
             {
                 eprintln!("allhands: there is no report: {error}");
             }
+            session.requests.end(session.mpi);
             session.comms.end();
         });
     }
@@ -104,7 +112,14 @@ impl Session {
         let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
         mpi.check("MPI_Comm_create_keyval", code).map_err(|error| error.to_string())?;
         let report = settings.report.as_ref().map(|_| Report::default());
-        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
+        Ok(Session {
+            mpi,
+            types: Types::new(mpi),
+            settings,
+            comms: Comms::new(key),
+            requests: Requests::default(),
+            report,
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask preload`: programs that know nothing of us, under `allhands exec`.
 
 mod mpi4py;
+mod requests;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 /// What CI runs.
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let allhands = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
+    requests::run(&allhands, libraries)?;
     mpi4py::run(&allhands, libraries)
 }
 
