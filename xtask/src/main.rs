@@ -25,7 +25,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
-  preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
+  preload       mpi4py's own tests of collectives, and a program with requests of all kinds, under `allhands exec`, on Open MPI,
+                MPICH and Intel MPI
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
