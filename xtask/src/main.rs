@@ -31,7 +31,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
-  preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
+  preload       mpi4py's own tests of collectives, and a program with requests of all kinds, under `allhands exec`, on Open MPI,
+                MPICH and Intel MPI
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   header        makes allhands.h anew from the source of the C API
   install       builds for release; installs the command, liballhands.so, its header and pkg-config file (below DESTDIR, if set)

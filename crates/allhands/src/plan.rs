@@ -22,11 +22,12 @@ use crate::scheduled::Scheduled;
 pub struct Options {
     pub(crate) algorithm: Option<String>,
     pub(crate) identical: bool,
+    pub(crate) unshared: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true }
+        Options { algorithm: None, identical: true, unshared: false }
     }
 }
 
@@ -45,6 +46,12 @@ impl Options {
     /// algorithms can serve.
     pub fn identical(self, identical: bool) -> Options {
         Options { identical, ..self }
+    }
+
+    /// Whether to choose among algorithms for which the ranks of a node need no memory in common. Ranks wait for each other when
+    /// they get such memory, which is when the plan is made; without, making a plan waits for nobody.
+    pub fn unshared(self, unshared: bool) -> Options {
+        Options { unshared, ..self }
     }
 }
 

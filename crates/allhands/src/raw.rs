@@ -80,7 +80,12 @@ impl RawComm {
 
     /// A plan for a call.
     pub fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
-        Ok(RawPlan(self.0.raw_plan(call, options)?))
+        self.plan_while(call, options, &|| ())
+    }
+
+    /// The same; `meanwhile` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
+    pub fn plan_while(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
+        Ok(RawPlan(self.0.raw_plan(call, options, meanwhile)?))
     }
 
     /// Which rank this is.
@@ -190,7 +195,7 @@ mod tests {
             operation: Some(Operation::Sum),
             root: 0,
         };
-        Ok(RawPlan(comm.raw_plan(&call, &Options::new())?))
+        Ok(RawPlan(comm.raw_plan(&call, &Options::new(), &|| ())?))
     }
 
     #[test]
@@ -236,6 +241,64 @@ mod tests {
             assert_eq!(y, [3; 4]);
             drop(plan);
             assert_eq!(z, [15; 4]);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_plan_without_shared_memory_waits_for_nobody() {
+        let made = std::sync::Barrier::new(2);
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let call = RawCall {
+                collective: Collective::Allgather,
+                amount: Amount::Each(8),
+                element: Type::U8,
+                operation: None,
+                root: 0,
+            };
+            let options = Options::new().unshared(true);
+            let late = comm.rank() == 0;
+            // Whoever waited for the other here would wait for ever.
+            if late {
+                made.wait();
+            }
+            let mut plan = RawPlan(comm.raw_plan(&call, &options, &|| ())?);
+            if !late {
+                made.wait();
+            }
+            assert!(!plan.algorithm().contains("shared"), "{}", plan.algorithm());
+            let (x, mut y) = ([comm.rank() as u8; 8], [9u8; 16]);
+            // SAFETY: eight bytes, and eight of each.
+            unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+            assert_eq!((&y[..8], &y[8..]), (&[0; 8][..], &[1; 8][..]));
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_under_way_moves_on_while_a_plan_is_made() {
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let mut y = vec![1u64; 1000];
+            let mut first = plan(comm, 1000)?;
+            // SAFETY: a thousand words, kept until the run is through.
+            unsafe { first.start_in_place(y.as_mut_ptr().cast())? };
+            let call = RawCall {
+                collective: Collective::Allreduce,
+                amount: Amount::Each(8),
+                element: Type::U8,
+                operation: Some(Operation::Sum),
+                root: 0,
+            };
+            let shared = Options::new().algorithm("smp:local=shared");
+            // Rank 1 comes to the second plan only after its first run, for which it needs rank 0.
+            if comm.rank() == 1 {
+                first.wait()?;
+            }
+            let _second = RawPlan(comm.raw_plan(&call, &shared, &|| ())?);
+            first.wait()?;
+            assert_eq!(y, [2; 1000]);
             Ok(())
         })
         .unwrap();

@@ -34,9 +34,9 @@ type Outcome = Result<Task, Unserved>;
 
 impl Task {
     /// Completes an alltoallv with what the others have for this rank, and it for them. Collective.
-    pub(crate) fn agree(&mut self, me: usize, group: &mut Group) -> Result<(), Unserved> {
+    pub(crate) fn agree(&mut self, session: &Session, me: usize, group: &mut Group) -> Result<(), Unserved> {
         let Amount::Listed(given) = &self.call.amount else { return Ok(()) };
-        let all = group.counts_of_all(given)?;
+        let all = group.counts_of_all(session, given)?;
         let ranks = given.len();
         for (other, &expected) in self.expected.iter().enumerate() {
             let came = all[other * ranks + me];

@@ -12,6 +12,7 @@ use allhands_mpi::{DeleteFunction, Handle, Mpi};
 use crate::comms::Comms;
 use crate::preloaded::preloaded;
 use crate::report::Report;
+use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::types::Types;
 
@@ -21,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) types: Types,
     pub(crate) settings: Settings,
     pub(crate) comms: Comms,
+    /// What is under way.
+    pub(crate) requests: Requests,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
 }
@@ -63,6 +66,10 @@ pub(crate) fn begin() {
         Ok(session) => {
             if SESSION.set(session).is_ok() {
                 RUNNING.store(true, Ordering::Release);
+                // The world's collectives may begin without waiting from now on.
+                if let Some(session) = SESSION.get() {
+                    session.comms.prepare(session, session.mpi.world());
+                }
             }
         }
         Err(fact) => refuse(&fact),
@@ -113,6 +120,7 @@ pub(crate) fn end() {
             {
                 eprintln!("allhands: there is no report: {error}");
             }
+            session.requests.end(session.mpi);
             session.comms.end();
         });
     }
@@ -127,7 +135,14 @@ impl Session {
     fn with(mpi: &'static Mpi, settings: Settings) -> allhands_mpi::Result<Session> {
         let key = key(mpi, gone)?;
         let report = settings.report.as_ref().map(|_| Report::default());
-        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
+        Ok(Session {
+            mpi,
+            types: Types::new(mpi),
+            settings,
+            comms: Comms::new(key),
+            requests: Requests::default(),
+            report,
+        })
     }
 }
 

@@ -64,9 +64,9 @@ impl Wish {
         task.hold(mpi)?;
         let mut group = member.group()?;
         if task.call.collective == Collective::Alltoallv {
-            task.agree(member.rank, &mut group)?;
+            task.agree(session, member.rank, &mut group)?;
         }
-        let plan = group.kept(&task.call, &options)?;
+        let plan = group.kept(session, &task.call, &options)?;
         drop(group);
         Ok(Plan::new(mpi, member, plan, task))
     }

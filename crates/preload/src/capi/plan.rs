@@ -151,7 +151,7 @@ impl Plan {
 
     /// Moves on, unless another thread is there.
     fn nudge(&self) {
-        if let Some(_group) = self.member.group_if_free() {
+        if let Some(_group) = self.member.try_group() {
             // SAFETY: as in `with`.
             unsafe { &mut *self.inner.get() }.step(false);
         }
