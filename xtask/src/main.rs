@@ -3,9 +3,12 @@
 
 mod bench;
 mod build;
+mod capi;
 mod cluster;
 mod conformance;
 mod failures;
+mod header;
+mod install;
 mod launch;
 mod libraries;
 mod mpi;
@@ -19,6 +22,9 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY]
+       cargo xtask capi [LIBRARY]
+       cargo xtask header
+       cargo xtask install --prefix DIR
        cargo xtask bench mpi [--output FILE] [--quick]
        cargo xtask cluster up|run|down|race|table ... (--help says more)
 
@@ -27,7 +33,11 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
-  preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
+  preload       mpi4py's own tests of collectives, and a program with requests of all kinds, under `allhands exec`, on Open MPI,
+                MPICH and Intel MPI
+  capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
+  header        makes allhands.h anew from the source of the C API
+  install       builds for release; installs the command, liballhands.so, its header and pkg-config file (below DESTDIR, if set)
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
   cluster       an emulated cluster on this machine, which needs Linux and root: builds it, runs MPI jobs on it, removes it; races
                 our collectives against those of three MPIs on it";
@@ -44,7 +54,13 @@ fn main() -> ExitCode {
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
         ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+<<<<<<< HEAD
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
+=======
+        ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
+        ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
+        ["header"] => Some(header::write()),
+>>>>>>> w4-on-w1
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };

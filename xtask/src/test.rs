@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, failures, mpi, preload};
+use crate::{Result, capi, failures, header, mpi, preload};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -35,6 +35,7 @@ const STEPS: [Step; 8] = [
 /// Stops at the first step that fails, and says which.
 pub(crate) fn test(wish: &Wish) -> Result<()> {
     mpi::install()?;
+    header::check()?;
     for Step { arguments, rustflags } in STEPS {
         let line = arguments.join(" ");
         eprintln!("xtask: cargo {line}");
@@ -56,6 +57,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     conformance::run(&program, &libraries, wish)?;
     failures::run(&program, &libraries)?;
     preload::run(&libraries)?;
+    capi::run(&libraries)?;
     eprintln!("xtask: all passed");
     Ok(())
 }

@@ -77,6 +77,8 @@ struct Ask<'a> {
     predefined: Option<Operation>,
     commutative: bool,
     options: &'a Options,
+    /// What is done while others are waited for.
+    meanwhile: &'a dyn Fn(),
 }
 
 impl Ask<'_> {
@@ -146,7 +148,7 @@ impl Comm {
     }
 
     /// A plan for a call that says at run time what its elements are.
-    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options) -> Result<Plan<u8>> {
+    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<Plan<u8>> {
         let ask = Ask {
             collective: call.collective,
             amount: call.amount.clone(),
@@ -157,6 +159,7 @@ impl Comm {
             predefined: call.operation,
             commutative: true,
             options,
+            meanwhile,
         };
         Ok(Plan::new(self.core(ask)?, self.rank.clone()))
     }
@@ -297,8 +300,8 @@ impl Comm {
             Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
             None => {
                 let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
-                let allowance = Allowance { shares: self.shares, memory: ask.options.memory };
-                let able = Abilities { library, allowance };
+                let shares = self.shares && !ask.options.unshared;
+                let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
                 self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
             }
         };
@@ -341,6 +344,10 @@ impl Comm {
             link: self.link(plan)?,
             shares: prepared.shares(),
             operation: &signature,
+            meanwhile: &|| {
+                self.rank.progress();
+                (ask.meanwhile)();
+            },
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
         let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
@@ -384,6 +391,7 @@ impl Comm {
             predefined: op.and_then(|op| op.identity().0),
             commutative: op.is_none_or(Op::commutative),
             options,
+            meanwhile: &|| (),
         })
     }
 

@@ -103,6 +103,8 @@ pub(crate) struct Connection<'a> {
     /// Whether the ranks of a node need memory together.
     pub(crate) shares: bool,
     pub(crate) operation: &'a str,
+    /// What is done while others are waited for.
+    pub(crate) meanwhile: &'a dyn Fn(),
 }
 
 impl Engine {
@@ -112,7 +114,7 @@ impl Engine {
         program: &Program,
         reducer: Option<Arc<dyn Reducer>>,
     ) -> Result<Engine> {
-        let Connection { world, key, members, rank, topology, link, shares, operation } = connection;
+        let Connection { world, key, members, rank, topology, link, shares, operation, meanwhile } = connection;
         let node = topology.region_of(1, rank);
         let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
         let outlet = |message: &Message| match way(message.peer) {
@@ -150,7 +152,7 @@ impl Engine {
             // The two segments begin on lines of their own.
             let size = |need: usize| first + 2 * need.next_multiple_of(128);
             let places = &everybody.places;
-            let need = Need { operation, key: key ^ 1, places, bytes: program.shared, clear: first };
+            let need = Need { operation, key: key ^ 1, places, bytes: program.shared, clear: first, meanwhile };
             let (need, memory) = world.share(&need, size)?;
             let each = need.next_multiple_of(128);
             let begin = topology.region(1, topology.region_of(1, rank)).start;

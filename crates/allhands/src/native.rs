@@ -177,9 +177,7 @@ impl Native {
                 Collective::ReduceScatter => mpi.reduce_scatter(from, to, counts, datatype, op, comm),
                 Collective::ReduceScatterBlock => mpi.reduce_scatter_block(from, to, count, datatype, op, comm),
                 Collective::Bcast => {
-                    if self.me == self.root && buffers == Buffers::Apart {
-                        std::ptr::copy_nonoverlapping(input, output, count * self.element);
-                    }
+                    self.own_part(buffers, input, output);
                     mpi.bcast(to, count, datatype, root, comm)
                 }
                 Collective::Reduce => mpi.reduce(from, to, count, datatype, op, root, comm),
@@ -189,7 +187,7 @@ impl Native {
         Ok(())
     }
 
-    /// Begins the collective, where MPI's non-blocking form is bound.
+    /// Begins the collective.
     ///
     /// # Safety
     /// As for [`run`](Native::run), until [`test`](Native::test) is true.
@@ -197,18 +195,41 @@ impl Native {
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output) };
         let (mpi, comm, to) = (self.mpi, self.communicator.handle(), output.cast::<c_void>());
-        // SAFETY: buffers of these counts, until the request is complete.
+        let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
+        let Parts { counts, offsets } = &self.receive;
+        // SAFETY: buffers of these counts, and arrays that stay, until the request is complete.
         self.request = Some(unsafe {
             match self.collective {
-                Collective::Allreduce => mpi.iallreduce(from, to, self.count, self.datatype, self.op, comm)?,
-                Collective::Allgather => mpi.iallgather(from, to, self.count, self.datatype, comm)?,
-                other => {
-                    let text = format!("the MPI library's own {other} is offered blocking only; use run");
-                    return Err(Error::Operation(text));
+                Collective::Allgather => mpi.iallgather(from, to, count, datatype, comm),
+                Collective::Allgatherv => mpi.iallgatherv(from, self.input, to, counts, offsets, datatype, comm),
+                Collective::Alltoall => mpi.ialltoall(from, to, count, datatype, comm),
+                Collective::Alltoallv => {
+                    let Parts { counts: sent, offsets: places } = &self.send;
+                    mpi.ialltoallv(from, sent, places, to, counts, offsets, datatype, comm)
                 }
-            }
+                Collective::Allreduce => mpi.iallreduce(from, to, count, datatype, op, comm),
+                Collective::ReduceScatter => mpi.ireduce_scatter(from, to, counts, datatype, op, comm),
+                Collective::ReduceScatterBlock => mpi.ireduce_scatter_block(from, to, count, datatype, op, comm),
+                Collective::Bcast => {
+                    self.own_part(buffers, input, output);
+                    mpi.ibcast(to, count, datatype, root, comm)
+                }
+                Collective::Reduce => mpi.ireduce(from, to, count, datatype, op, root, comm),
+                Collective::Barrier => mpi.ibarrier(comm),
+            }?
         });
         Ok(())
+    }
+
+    /// Puts what the root of a bcast gives where MPI takes it.
+    ///
+    /// # Safety
+    /// As for [`run`](Native::run).
+    unsafe fn own_part(&self, buffers: Buffers, input: *const u8, output: *mut u8) {
+        if self.me == self.root && buffers == Buffers::Apart {
+            // SAFETY: as many bytes as the caller says.
+            unsafe { std::ptr::copy_nonoverlapping(input, output, self.count * self.element) };
+        }
     }
 
     /// Whether what was begun is complete.

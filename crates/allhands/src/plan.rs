@@ -23,11 +23,12 @@ pub struct Options {
     pub(crate) algorithm: Option<String>,
     pub(crate) identical: bool,
     pub(crate) memory: Option<u64>,
+    pub(crate) unshared: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true, memory: None }
+        Options { algorithm: None, identical: true, memory: None, unshared: false }
     }
 }
 
@@ -68,6 +69,12 @@ impl Options {
     /// ```
     pub fn memory(self, bytes: u64) -> Options {
         Options { memory: Some(bytes), ..self }
+    }
+
+    /// Whether to choose among algorithms for which the ranks of a node need no memory in common. Ranks wait for each other when
+    /// they get such memory, which is when the plan is made; without, making a plan waits for nobody.
+    pub fn unshared(self, unshared: bool) -> Options {
+        Options { unshared, ..self }
     }
 }
 
@@ -148,8 +155,9 @@ pub(crate) struct Core {
     why: String,
     /// What it is, for error messages.
     signature: Rc<str>,
-    /// The run under way that is not blocking, on buffers of the plan's own: input and output.
+    /// The run under way that is not blocking.
     under_way: Option<Buffers>,
+    /// Input and output of runs that are not on the caller's memory.
     own: Option<(Buffer, Buffer)>,
     /// How that run ended, if it has.
     outcome: Option<Result<()>>,
@@ -447,19 +455,13 @@ impl<T: Element> Plan<T> {
         }
         {
             let _inside = self.rank.enter();
-            let mut core = self.idle()?;
+            let core = self.core.borrow();
             core.check("input", input.len(), core.input)?;
             core.check("output", output.len(), core.output)?;
-            if let Means::Schedule(scheduled) = &mut core.means {
-                // SAFETY: the slices are as long as the program needs, and borrowed until this function returns; `Ending` ends
-                // the run before that, also when `work` panics.
-                unsafe { scheduled.begin(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) };
-            }
-            core.under_way = Some(Buffers::Apart);
-            core.outcome = None;
             drop(core);
-            self.rank.enlist(&self.core);
-            self.rank.progress();
+            // SAFETY: the slices are as long as the program needs, and borrowed until this function returns; `Ending` ends
+            // the run before that, also when `work` panics.
+            unsafe { self.start_at(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast())? };
         }
         let ending = Ending { core: &self.core, rank: &self.rank };
         let result = work(&mut UnderWay { core: &self.core, rank: &self.rank });
@@ -484,14 +486,28 @@ impl<T: Element> Plan<T> {
         let bytes = core.longer() * size_of::<T>();
         let (own_input, own_output) = core.own.get_or_insert_with(|| (Buffer::new(bytes), Buffer::new(bytes)));
         let (own_input, own_output) = (own_input.as_ptr(), own_output.as_ptr());
+        drop(core);
         let to = if buffers == Buffers::Apart { own_input } else { own_output };
         // SAFETY: both buffers have room for either side of the collective; they live as long as the plan, which ends the run
         // before it is dropped.
         unsafe {
             std::ptr::copy_nonoverlapping(input.as_ptr().cast(), to, size_of_val(input));
+            self.start_at(buffers, own_input, own_output)
+        }
+    }
+
+    /// Begins the collective on memory of whatever type.
+    ///
+    /// # Safety
+    /// As for [`run_at`](Plan::run_at), until the run is through or the plan is dropped.
+    pub(crate) unsafe fn start_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        let _inside = self.rank.enter();
+        let mut core = self.idle()?;
+        // SAFETY: the caller's promise.
+        unsafe {
             match &mut core.means {
-                Means::Schedule(scheduled) => scheduled.begin(buffers, own_input, own_output),
-                Means::Library(native) => native.start(buffers, own_input, own_output)?,
+                Means::Schedule(scheduled) => scheduled.begin(buffers, input, output),
+                Means::Library(native) => native.start(buffers, input, output)?,
             }
         }
         core.under_way = Some(buffers);
@@ -500,6 +516,23 @@ impl<T: Element> Plan<T> {
         self.rank.enlist(&self.core);
         self.rank.progress();
         Ok(())
+    }
+
+    /// Moves on without waiting; whether no run is under way any more.
+    pub(crate) fn test(&mut self) -> Result<bool> {
+        let _inside = self.rank.enter();
+        self.rank.progress();
+        let progressed = self.core.borrow_mut().progress();
+        match progressed {
+            Ok(false) => Ok(false),
+            _ => finish(&self.core, &self.rank).map(|()| true),
+        }
+    }
+
+    /// Waits for the run under way, if there is one.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        let _inside = self.rank.enter();
+        finish(&self.core, &self.rank)
     }
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
@@ -601,13 +634,13 @@ impl<T: Element> Pending<'_, T> {
         if self.done {
             return Ok(true);
         }
-        let rank = self.plan.rank.clone();
-        let _inside = rank.enter();
-        self.plan.rank.progress();
-        let progressed = self.plan.core.borrow_mut().progress();
-        match progressed {
+        match self.plan.test() {
+            Ok(true) => self.complete().map(|()| true),
             Ok(false) => Ok(false),
-            _ => self.complete().map(|()| true),
+            Err(error) => {
+                self.done = true;
+                Err(error)
+            }
         }
     }
 

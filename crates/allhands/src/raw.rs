@@ -80,7 +80,12 @@ impl RawComm {
 
     /// A plan for a call.
     pub fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
-        Ok(RawPlan(self.0.raw_plan(call, options)?))
+        self.plan_while(call, options, &|| ())
+    }
+
+    /// The same; `meanwhile` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
+    pub fn plan_while(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
+        Ok(RawPlan(self.0.raw_plan(call, options, meanwhile)?))
     }
 
     /// Which rank this is.
@@ -117,6 +122,49 @@ impl RawPlan {
         unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
     }
 
+    /// Begins the collective on the caller's memory, which it may read and write until [`test`](RawPlan::test) is true or
+    /// [`wait`](RawPlan::wait) has returned. It moves on whenever a plan of this communicator is tested, waited for or run. A run
+    /// that is still under way is waited for first, as it is when the plan is dropped.
+    ///
+    /// ```no_run
+    /// # use allhands::raw::RawPlan;
+    /// # fn example(mut plan: RawPlan) -> Result<(), allhands::Error> {
+    /// let (x, mut y) = (vec![1.0_f64; 3], vec![0.0_f64; 3]);
+    /// // SAFETY: three aligned elements each, which stay until the wait is over.
+    /// unsafe { plan.start(x.as_ptr().cast(), y.as_mut_ptr().cast())? };
+    /// while !plan.test()? {
+    ///     // Something else.
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`run`](RawPlan::run), until then. After an error the MPI library, if the plan is its own, may keep the memory.
+    pub unsafe fn start(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.start_at(Buffers::Apart, input, output) }
+    }
+
+    /// The same with the input in the output's place.
+    ///
+    /// # Safety
+    /// As for [`start`](RawPlan::start), for the longer of both.
+    pub unsafe fn start_in_place(&mut self, buffer: *mut u8) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.start_at(Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// Moves on without waiting; whether no run is under way any more. An error ends the run.
+    pub fn test(&mut self) -> Result<bool> {
+        self.0.test()
+    }
+
+    /// Waits for the run under way, if there is one.
+    pub fn wait(&mut self) -> Result<()> {
+        self.0.wait()
+    }
+
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
     pub fn algorithm(&self) -> String {
         self.0.algorithm()
@@ -130,5 +178,129 @@ impl RawPlan {
     /// Which algorithm runs, why, and what it costs.
     pub fn explain(&self) -> String {
         self.0.explain()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allhands_schedule::Topology;
+
+    use super::*;
+
+    fn plan(comm: &Comm, count: usize) -> Result<RawPlan> {
+        let call = RawCall {
+            collective: Collective::Allreduce,
+            amount: Amount::Each(count),
+            element: Type::U64,
+            operation: Some(Operation::Sum),
+            root: 0,
+        };
+        Ok(RawPlan(comm.raw_plan(&call, &Options::new(), &|| ())?))
+    }
+
+    #[test]
+    fn runs_begin_on_the_caller_s_memory_and_end_in_any_order() {
+        const COUNT: usize = 20_000;
+        crate::threads(Topology::regular(2, 2).unwrap(), |comm| {
+            let me = comm.rank() as u64;
+            let (mut one, mut other) = (plan(comm, COUNT)?, plan(comm, COUNT)?);
+            assert!(one.test()?, "no run is under way");
+            for run in 0..6 {
+                let (x, mut y, mut z) = (vec![me + run; COUNT], vec![0u64; COUNT], vec![me * run; COUNT]);
+                // SAFETY: as many elements as the plans have, kept until both runs are through.
+                unsafe {
+                    one.start(x.as_ptr().cast(), y.as_mut_ptr().cast())?;
+                    other.start_in_place(z.as_mut_ptr().cast())?;
+                }
+                if (me + run).is_multiple_of(2) {
+                    one.wait()?;
+                    while !other.test()? {
+                        std::thread::yield_now();
+                    }
+                } else {
+                    other.wait()?;
+                    one.wait()?;
+                }
+                assert_eq!((y, z), (vec![6 + 4 * run; COUNT], vec![6 * run; COUNT]));
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_plan_that_is_dropped_or_started_again_waits_for_its_run() {
+        crate::threads(Topology::flat(3).unwrap(), |comm| {
+            let mut plan = plan(comm, 4)?;
+            let (x, mut y, mut z) = ([1u64; 4], [0u64; 4], [5u64; 4]);
+            // SAFETY: four elements, kept until the plan is dropped.
+            unsafe {
+                plan.start(x.as_ptr().cast(), y.as_mut_ptr().cast())?;
+                plan.start_in_place(z.as_mut_ptr().cast())?;
+            }
+            assert_eq!(y, [3; 4]);
+            drop(plan);
+            assert_eq!(z, [15; 4]);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_plan_without_shared_memory_waits_for_nobody() {
+        let made = std::sync::Barrier::new(2);
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let call = RawCall {
+                collective: Collective::Allgather,
+                amount: Amount::Each(8),
+                element: Type::U8,
+                operation: None,
+                root: 0,
+            };
+            let options = Options::new().unshared(true);
+            let late = comm.rank() == 0;
+            // Whoever waited for the other here would wait for ever.
+            if late {
+                made.wait();
+            }
+            let mut plan = RawPlan(comm.raw_plan(&call, &options, &|| ())?);
+            if !late {
+                made.wait();
+            }
+            assert!(!plan.algorithm().contains("shared"), "{}", plan.algorithm());
+            let (x, mut y) = ([comm.rank() as u8; 8], [9u8; 16]);
+            // SAFETY: eight bytes, and eight of each.
+            unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+            assert_eq!((&y[..8], &y[8..]), (&[0; 8][..], &[1; 8][..]));
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_under_way_moves_on_while_a_plan_is_made() {
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let mut y = vec![1u64; 1000];
+            let mut first = plan(comm, 1000)?;
+            // SAFETY: a thousand words, kept until the run is through.
+            unsafe { first.start_in_place(y.as_mut_ptr().cast())? };
+            let call = RawCall {
+                collective: Collective::Allreduce,
+                amount: Amount::Each(8),
+                element: Type::U8,
+                operation: Some(Operation::Sum),
+                root: 0,
+            };
+            let shared = Options::new().algorithm("smp:local=shared");
+            // Rank 1 comes to the second plan only after its first run, for which it needs rank 0.
+            if comm.rank() == 1 {
+                first.wait()?;
+            }
+            let _second = RawPlan(comm.raw_plan(&call, &shared, &|| ())?);
+            first.wait()?;
+            assert_eq!(y, [2; 1000]);
+            Ok(())
+        })
+        .unwrap();
     }
 }

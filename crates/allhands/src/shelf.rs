@@ -113,6 +113,8 @@ pub(crate) struct Need<'a> {
     pub(crate) bytes: usize,
     /// So many bytes are zero at first.
     pub(crate) clear: usize,
+    /// What is done while others are waited for.
+    pub(crate) meanwhile: &'a dyn Fn(),
 }
 
 impl World {
@@ -130,9 +132,9 @@ impl World {
     }
 
     fn accept(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, Arc<Mapping>)> {
-        let Need { operation, key, places: &[maker, ..], .. } = *need else { unreachable!("there is a maker") };
-        self.tell(operation, maker, key, [need.bytes as u64, 0])?;
-        let [place, told] = self.hear(operation, maker, key)?;
+        let Need { places: &[maker, ..], .. } = *need else { unreachable!("there is a maker") };
+        self.tell(need, maker, [need.bytes as u64, 0])?;
+        let [place, told] = self.hear(need, maker)?;
         let (number, most) = (told >> NUMBER, (told & ((1 << NUMBER) - 1)) as usize);
         if matches!(self.node.reach, Reach::Here) {
             // SAFETY: the maker, a thread of this process, made this reference for us.
@@ -145,21 +147,19 @@ impl World {
         let address = Address { process: (place >> 32) as u32, descriptor: place as u32 };
         let memory = Arc::new(Mapping::attach(address, size(most)).map_err(|error| refused(&error))?);
         self.shelf.remember(maker, number, &memory);
-        self.tell(operation, maker, key, [0, 0])?;
+        self.tell(need, maker, [0, 0])?;
         Ok((most, memory))
     }
 
     fn offer(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, Arc<Mapping>)> {
-        let Need { operation, key, places, clear, .. } = *need;
+        let Need { places, clear, .. } = *need;
         let (maker, others) = places.split_first().expect("this rank is among them");
         let mut most = need.bytes;
         for &place in others {
-            most = most.max(self.hear(operation, place, key)?[0] as usize);
+            most = most.max(self.hear(need, place)?[0] as usize);
         }
         let tell_all = |word: &dyn Fn() -> u64, number: u64| {
-            others
-                .iter()
-                .try_for_each(|&place| self.tell(operation, place, key, [word(), number << NUMBER | most as u64]))
+            others.iter().try_for_each(|&place| self.tell(need, place, [word(), number << NUMBER | most as u64]))
         };
         let use_it = |memory: &Mapping| header(memory).users.store(places.len() as u32, Ordering::Relaxed);
         let threads = matches!(self.node.reach, Reach::Here);
@@ -185,7 +185,7 @@ impl World {
         let number = self.shelf.keep(*maker, places, &memory);
         tell_all(&|| u64::from(process) << 32 | u64::from(descriptor), number)?;
         for &place in others {
-            self.hear(operation, place, key)?;
+            self.hear(need, place)?;
         }
         Ok((most, memory))
     }

@@ -11,7 +11,7 @@ use crate::far::Job;
 use crate::node::bell::Patience;
 use crate::node::memory::Mapping;
 use crate::node::{Arrived, Node, Reach};
-use crate::shelf::Shelf;
+use crate::shelf::{Need, Shelf};
 
 /// One rank's view of all.
 pub(crate) struct World {
@@ -226,14 +226,14 @@ impl World {
     }
 
     /// Sends a few bytes to a neighbour while a plan is being made, waiting for room.
-    pub(crate) fn tell(&self, operation: &str, to: usize, key: u64, words: [u64; 2]) -> Result<()> {
+    pub(crate) fn tell(&self, need: &Need<'_>, to: usize, words: [u64; 2]) -> Result<()> {
         // SAFETY: a letter of sixteen bytes has room for two words.
-        let send = || self.node.send(to, key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
-        self.wait(operation, &|| false, send, |gone| Some(self.neighbours[to]).filter(|rank| gone(*rank)))
+        let send = || self.node.send(to, need.key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
+        self.making(need, to, send)
     }
 
     /// Waits for what a neighbour tells.
-    pub(crate) fn hear(&self, operation: &str, from: usize, key: u64) -> Result<[u64; 2]> {
+    pub(crate) fn hear(&self, need: &Need<'_>, from: usize) -> Result<[u64; 2]> {
         let heard = RefCell::new(None);
         let read = |arrived: Arrived<'_>| match arrived {
             // SAFETY: `tell` wrote two words.
@@ -241,10 +241,21 @@ impl World {
             Arrived::Reference(..) => unreachable!("a few bytes are never referred to"),
         };
         let ready = || {
-            *heard.borrow_mut() = self.node.take(from, key, read);
+            *heard.borrow_mut() = self.node.take(from, need.key, read);
             heard.borrow().is_some()
         };
-        self.wait(operation, &|| false, ready, |gone| Some(self.neighbours[from]).filter(|rank| gone(*rank)))?;
+        self.making(need, from, ready)?;
         Ok(heard.into_inner().expect("waited for"))
+    }
+
+    /// Waits for a neighbour while a plan is being made. What it has under way with this rank may have to be through before it comes.
+    fn making(&self, need: &Need<'_>, other: usize, mut ready: impl FnMut() -> bool) -> Result<()> {
+        let ready = || {
+            ready() || {
+                (need.meanwhile)();
+                false
+            }
+        };
+        self.wait(need.operation, &|| false, ready, |gone| Some(self.neighbours[other]).filter(|rank| gone(*rank)))
     }
 }

@@ -27,6 +27,8 @@ macro_rules! counted {
     }};
 }
 
+pub(crate) use counted;
+
 impl Mpi {
     /// Waits for all.
     pub fn barrier(&self, comm: Handle) -> Result<()> {
@@ -250,61 +252,8 @@ impl Mpi {
         )
     }
 
-    /// `MPI_Iallreduce`
-    ///
-    /// # Safety
-    /// As [`Mpi::allreduce`], and the buffers belong to MPI until the request is complete.
-    pub unsafe fn iallreduce(
-        &self,
-        send: *const c_void,
-        receive: *mut c_void,
-        count: usize,
-        datatype: Handle,
-        op: Handle,
-        comm: Handle,
-    ) -> Result<Handle> {
-        let raw = self.raw();
-        let small = raw.iallreduce.ok_or_else(|| self.lacks("MPI_Iallreduce"))?;
-        let mut request = 0;
-        counted!(
-            self,
-            "MPI_Iallreduce",
-            small,
-            raw.iallreduce_c,
-            [count],
-            (send, receive, count, datatype, op, comm, &mut request)
-        )?;
-        Ok(request)
-    }
-
-    /// `MPI_Iallgather`, with the same count and type on both sides.
-    ///
-    /// # Safety
-    /// As [`Mpi::allgather`], and the buffers belong to MPI until the request is complete.
-    pub unsafe fn iallgather(
-        &self,
-        send: *const c_void,
-        receive: *mut c_void,
-        count: usize,
-        datatype: Handle,
-        comm: Handle,
-    ) -> Result<Handle> {
-        let raw = self.raw();
-        let small = raw.iallgather.ok_or_else(|| self.lacks("MPI_Iallgather"))?;
-        let mut request = 0;
-        counted!(
-            self,
-            "MPI_Iallgather",
-            small,
-            raw.iallgather_c,
-            [count],
-            (send, count, datatype, receive, count, datatype, comm, &mut request)
-        )?;
-        Ok(request)
-    }
-
     #[cold]
-    fn lacks(&self, symbol: &str) -> Error {
+    pub(crate) fn lacks(&self, symbol: &str) -> Error {
         Error::MissingSymbol { path: self.path().to_owned(), symbol: symbol.to_owned() }
     }
 }

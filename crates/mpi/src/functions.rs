@@ -161,6 +161,15 @@ functions! {
         ibarrier "Ibarrier" (Handle, Handles) -> c_int;
         iallreduce "Iallreduce" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         iallgather "Iallgather" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;
+        ibcast "Ibcast" (Receive, c_int, Handle, c_int, Handle, Handles) -> c_int;
+        iallgatherv "Iallgatherv" (Send, c_int, Handle, Receive, Counts, Counts, Handle, Handle, Handles) -> c_int;
+        ialltoall "Ialltoall" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;
+        ialltoallv "Ialltoallv"
+            (Send, Counts, Counts, Handle, Receive, Counts, Counts, Handle, Handle, Handles) -> c_int;
+        ireduce "Ireduce" (Send, Receive, c_int, Handle, Handle, c_int, Handle, Handles) -> c_int;
+        ireduce_scatter "Ireduce_scatter" (Send, Receive, Counts, Handle, Handle, Handle, Handles) -> c_int;
+        ireduce_scatter_block "Ireduce_scatter_block"
+            (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         allreduce_init "Allreduce_init"
             (Send, Receive, c_int, Handle, Handle, Handle, Handle, Handles) -> c_int;
         allgather_init "Allgather_init"

@@ -26,6 +26,7 @@ compile_error!("allhands-mpi passes MPI handles in a way that holds on 64-bit li
 
 mod abi;
 mod arrays;
+mod begun;
 mod collectives;
 mod communicators;
 mod constants;
@@ -48,5 +49,6 @@ pub use environment::ThreadLevel;
 pub use error::{Class, Error, Result};
 pub use functions::{CopyFunction, DeleteFunction, Functions};
 pub use launcher::{Launcher, LauncherKind};
+pub use library::file_of;
 pub use mpi::{Mpi, load};
 pub use point_to_point::{RawStatus, Status};

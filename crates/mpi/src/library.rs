@@ -60,8 +60,16 @@ pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(RTLD_DEFAULT, name.as_ptr()) }
 }
 
-/// The file that an address was loaded from.
-pub(crate) fn file_of(address: *const c_void) -> Option<PathBuf> {
+/// The file that an address of this process was loaded from, as the dynamic linker has found it.
+///
+/// ```
+/// let here = std::env::current_exe as fn() -> _ as *const std::ffi::c_void;
+/// assert!(allhands_mpi::file_of(here).is_some());
+/// assert!(allhands_mpi::file_of(std::ptr::null()).is_none());
+/// ```
+// The linker reads nothing behind it.
+#[allow(clippy::not_unsafe_ptr_arg_deref)]
+pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: dladdr reads no memory behind the address and fills the info when it returns other than 0.
     if address.is_null() || unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {

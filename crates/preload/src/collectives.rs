@@ -3,7 +3,7 @@
 //! A rank looks at its own arguments only, and comes to what MPI guarantees to be the same on every rank.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use allhands::Error;
 use allhands::kernels::Type;
@@ -34,9 +34,9 @@ type Outcome = Result<Task, Unserved>;
 
 impl Task {
     /// Completes an alltoallv with what the others have for this rank, and it for them. Collective.
-    pub(crate) fn agree(&mut self, me: usize, group: &mut Group) -> Result<(), Unserved> {
+    pub(crate) fn agree(&mut self, session: &Session, me: usize, group: &mut Group) -> Result<(), Unserved> {
         let Amount::Listed(given) = &self.call.amount else { return Ok(()) };
-        let all = group.counts_of_all(given)?;
+        let all = group.counts_of_all(session, given)?;
         let ranks = given.len();
         for (other, &expected) in self.expected.iter().enumerate() {
             let came = all[other * ranks + me];
@@ -52,37 +52,93 @@ impl Task {
     ///
     /// # Safety
     /// The program's memory is as it says.
-    pub(crate) unsafe fn run(&self, mpi: &Mpi, comm: Handle, plan: &mut RawPlan) -> Result<(), Unserved> {
+    pub(crate) unsafe fn run(&self, mpi: &Mpi, plan: &mut RawPlan) -> Result<(), Unserved> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let staged = self.stage(mpi)?;
+            match &self.input {
+                None => plan.run_in_place(staged.target)?,
+                Some(_) => plan.run(staged.source, staged.target)?,
+            }
+            self.unstage(mpi, &staged)
+        }
+    }
+
+    /// The memory that a run works on, with the input in it.
+    ///
+    /// # Safety
+    /// The program's memory is as it says.
+    pub(crate) unsafe fn stage(&self, mpi: &Mpi) -> Result<Staged, Unserved> {
         let Task { input, output, .. } = self;
-        let staged = |region: &Region| match region.direct() {
+        let room = |region: &Region| match region.direct() {
             Some(_) => Vec::new(),
             None => vec![0u128; region.bytes().div_ceil(16)],
         };
-        let mut to = staged(output);
-        let target = output.direct().unwrap_or(to.as_mut_ptr().cast());
+        let mut staged = Staged { to: room(output), ..Staged::default() };
+        staged.target = output.direct().unwrap_or(staged.to.as_mut_ptr().cast());
         // SAFETY: the caller's promise; copies have room for the data.
         unsafe {
             match input {
-                None => {
-                    if output.direct().is_none() {
-                        output.pack(mpi, comm, target)?;
-                    }
-                    plan.run_in_place(target)?;
-                }
+                None if output.direct().is_none() => output.pack(mpi, staged.target)?,
+                None => {}
                 Some(input) => {
-                    let mut from = staged(input);
-                    let source = input.direct().unwrap_or(from.as_mut_ptr().cast());
+                    staged.from = room(input);
+                    let source = input.direct().unwrap_or(staged.from.as_mut_ptr().cast());
+                    staged.source = source;
                     if input.direct().is_none() {
-                        input.pack(mpi, comm, source)?;
+                        input.pack(mpi, source)?;
                     }
-                    plan.run(source, target)?;
                 }
             }
-            if output.direct().is_none() && !self.gives {
-                output.unpack(mpi, comm, target)?;
+        }
+        Ok(staged)
+    }
+
+    /// Begins a run that is through when the plan says so.
+    ///
+    /// # Safety
+    /// The program's memory is as it says, and stays with what is staged until then.
+    pub(crate) unsafe fn start(&self, staged: &Staged, plan: &mut RawPlan) -> Result<(), Unserved> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match &self.input {
+                None => plan.start_in_place(staged.target)?,
+                Some(_) => plan.start(staged.source, staged.target)?,
             }
         }
         Ok(())
+    }
+
+    /// Brings the result of a run to where the program wants it.
+    ///
+    /// # Safety
+    /// As above.
+    pub(crate) unsafe fn unstage(&self, mpi: &Mpi, staged: &Staged) -> Result<(), Unserved> {
+        if self.output.direct().is_none() && !self.gives {
+            // SAFETY: the caller's promise.
+            unsafe { self.output.unpack(mpi, staged.target)? };
+        }
+        Ok(())
+    }
+
+    /// Keeps what the program may free before the run is through.
+    pub(crate) fn hold(&mut self, mpi: &'static Mpi) -> Result<(), Unserved> {
+        self.output.hold(mpi)?;
+        self.input.as_mut().map_or(Ok(()), |input| input.hold(mpi))
+    }
+}
+
+/// The memory that a run works on: the program's, or copies.
+pub(crate) struct Staged {
+    source: *const u8,
+    target: *mut u8,
+    from: Vec<u128>,
+    to: Vec<u128>,
+}
+
+impl Default for Staged {
+    fn default() -> Staged {
+        Staged { source: null(), target: null_mut(), from: Vec::new(), to: Vec::new() }
     }
 }
 
@@ -212,18 +268,31 @@ impl Caller<'_> {
         })
     }
 
-    /// Ranks know their own counts only: they have to tell each other before there is a plan.
+    /// Ranks know their own counts only: they have to tell each other before there is a plan, which is not worth it for one call.
     ///
     /// # Safety
     /// The arrays have a number for each rank.
     pub(crate) unsafe fn alltoallv(
         &self,
-        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
-        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+        send: (Send, Numbers, Numbers, Handle),
+        receive: (Receive, Numbers, Numbers, Handle),
     ) -> Outcome {
         if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
             return Err(passed("counts that only some ranks know"));
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.planned_alltoallv(send, receive) }
+    }
+
+    /// The same for many calls.
+    ///
+    /// # Safety
+    /// As for [`alltoallv`](Caller::alltoallv).
+    pub(crate) unsafe fn planned_alltoallv(
+        &self,
+        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
+        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
+    ) -> Outcome {
         let size = self.member.size;
         // SAFETY: the caller's promise.
         let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::Options;
@@ -12,7 +12,8 @@ use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::failure::{REFUSED, Unserved};
+use crate::failure::{REFUSED, Unserved, passed};
+use crate::requests::{self, Lines};
 use crate::session::Session;
 
 /// A communicator of the program.
@@ -22,8 +23,15 @@ pub(crate) struct Member {
     pub(crate) size: usize,
     /// The order in which they were met, in which they are ended.
     number: u64,
+    /// Why its calls are not ours, the same on every rank.
+    refusal: Option<&'static str>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
     ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
+    /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
+    /// same call.
+    pub(crate) requests: AtomicBool,
+    /// Lines of persistent requests that were freed while another thread had the lock.
+    freed: Mutex<Vec<u64>>,
 }
 
 /// A communicator of ours with its plans.
@@ -32,6 +40,8 @@ pub(crate) struct Group {
     places: HashMap<RawCall, usize>,
     /// The plan of the last call, which the next one often needs again.
     last: usize,
+    /// What is under way. Before the communicator, which it was made from.
+    pub(crate) lines: Lines,
     comm: RawComm,
 }
 
@@ -85,20 +95,38 @@ impl Comms {
         }
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
         let (rank, size) = ranks.map_err(|_| REFUSED)?;
-        let ours = OnceLock::new();
-        if mpi.comm_test_inter(handle)? {
-            let _ = ours.set(Err("an intercommunicator".into()));
-        } else if size == 1 {
-            let _ = ours.set(Err("a communicator of one rank".into()));
-        }
+        let refusal = match (mpi.comm_test_inter(handle)?, size) {
+            (true, _) => Some("an intercommunicator"),
+            (false, 1) => Some("a communicator of one rank"),
+            _ => None,
+        };
         // Any value but null, which might mean that there is none.
         let value = (&raw const *self).cast_mut().cast::<c_void>();
         // SAFETY: handle and key are MPI's.
         mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, self.key, value) })?;
         let number = self.met.fetch_add(1, Ordering::Relaxed);
-        let member = Arc::new(Member { handle, rank, size, number, ours });
+        let (requests, freed) = (AtomicBool::new(false), Mutex::default());
+        let member = Arc::new(Member { handle, rank, size, number, refusal, ours: OnceLock::new(), requests, freed });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         Ok(member)
+    }
+
+    /// Makes ours for a communicator at once, where ranks may wait for each other. Collective.
+    pub(crate) fn prepare(&self, session: &Session, handle: Handle) -> Option<Arc<Member>> {
+        let member = self.member(session, handle).ok().filter(|member| member.refusal().is_none())?;
+        drop(member.group());
+        Some(member)
+    }
+
+    /// Whether it is one that the program has called a collective with, and has not freed.
+    pub(crate) fn knows(&self, handle: Handle) -> bool {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).contains_key(&handle)
+    }
+
+    /// Whether requests were made on it: see [`Member::requests`].
+    pub(crate) fn has_requests(&self, handle: Handle) -> bool {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&handle).is_some_and(|member| member.requests.load(Ordering::Acquire))
     }
 
     /// The program frees it.
@@ -131,9 +159,33 @@ impl Member {
         }
     }
 
+    /// Ours for it, if there is one.
+    pub(crate) fn made(&self) -> Option<&Mutex<Group>> {
+        self.ours.get()?.as_ref().ok()
+    }
+
+    /// The same, if no other thread has it.
+    pub(crate) fn try_group(&self) -> Option<MutexGuard<'_, Group>> {
+        requests::try_lock(self.made()?)
+    }
+
+    /// A persistent request is freed: its line goes, now or when the lock is free.
+    pub(crate) fn free_line(&self, line: u64) {
+        self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        if let Some(mut group) = self.try_group() {
+            self.forget_lines(&mut group.lines);
+        }
+    }
+
+    pub(crate) fn forget_lines(&self, lines: &mut Lines) {
+        let freed = std::mem::take(&mut *self.freed.lock().unwrap_or_else(PoisonError::into_inner));
+        freed.into_iter().for_each(|line| lines.forget(line));
+    }
+
     /// Whether there is a reason against ours that needs no try.
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
+            _ if self.refusal.is_some() => self.refusal.map(passed),
             Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
             _ => None,
         }
@@ -142,29 +194,40 @@ impl Member {
 
 impl Group {
     fn new(comm: RawComm) -> Group {
-        Group { plans: Vec::new(), places: HashMap::new(), last: 0, comm }
+        Group { plans: Vec::new(), places: HashMap::new(), last: 0, lines: Lines::default(), comm }
     }
 
     /// The plan for a call, made at the first one of its shape.
     pub(crate) fn plan(
         &mut self,
+        session: &Session,
         call: &RawCall,
         forced: Option<&str>,
-    ) -> Result<(&mut RawPlan, &Arc<Chosen>), Unserved> {
+    ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Lines), Unserved> {
         if self.plans.get(self.last).is_none_or(|(known, _)| known != call) {
             self.last = match self.places.get(call) {
                 Some(place) => *place,
-                None => self.make(call, forced)?,
+                None => self.make(session, call, forced)?,
             };
         }
         match &mut self.plans[self.last].1 {
-            Planned::Ours { plan, chosen } => Ok((plan, chosen)),
+            Planned::Ours { plan, chosen } => Ok((plan, chosen, &mut self.lines)),
             Planned::Theirs(why) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
         }
     }
 
+    /// A plan that its caller keeps, and touches only while it has this group. Collective.
+    pub(crate) fn kept(&mut self, session: &Session, call: &RawCall, options: &Options) -> Result<RawPlan, Unserved> {
+        Ok(self.comm.plan_while(call, options, &self.lines.meanwhile(session))?)
+    }
+
+    /// The communicator, and what is under way on it.
+    pub(crate) fn parts(&mut self) -> (&RawComm, &mut Lines) {
+        (&self.comm, &mut self.lines)
+    }
+
     /// Every rank's counts, one rank after the other. Collective.
-    pub(crate) fn counts_of_all(&mut self, mine: &[usize]) -> Result<Vec<usize>, Unserved> {
+    pub(crate) fn counts_of_all(&mut self, session: &Session, mine: &[usize]) -> Result<Vec<usize>, Unserved> {
         let mine: Vec<u64> = mine.iter().map(|&count| count as u64).collect();
         let mut all = vec![0u64; mine.len() * self.comm.size()];
         let call = RawCall {
@@ -175,16 +238,17 @@ impl Group {
             root: 0,
         };
         // No call of the program's is one of words.
-        let (plan, _) = self.plan(&call, Some("bruck"))?;
+        let (plan, _, lines) = self.plan(session, &call, Some("bruck"))?;
         // SAFETY: as many aligned words as the call says.
-        unsafe { plan.run(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
+        unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
+        requests::finish(session, plan, lines)?;
         Ok(all.into_iter().map(|count| count as usize).collect())
     }
 
     /// Makes a plan; its place.
-    fn make(&mut self, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
+    fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
         let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
-        let plan = self.comm.plan(call, &options)?;
+        let plan = self.comm.plan_while(call, &options, &self.lines.meanwhile(session))?;
         let (algorithm, why) = (plan.algorithm(), plan.why());
         let planned = match algorithm.as_str() {
             "mpi" => Planned::Theirs(why),

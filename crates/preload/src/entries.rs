@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::narrow::{self, Narrow};
+use crate::narrow;
+use crate::requests::{Asked, begin, prepare};
 use crate::serve::serve;
 use crate::session;
 
@@ -18,14 +19,14 @@ type Send = *const c_void;
 type Receive = *mut c_void;
 
 /// The MPI's own function of a name, looked up once; null if there is none.
-struct Own {
+pub(crate) struct Own {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
     lacking: AtomicBool,
 }
 
 impl Own {
-    const fn new(name: &'static str) -> Own {
+    pub(crate) const fn new(name: &'static str) -> Own {
         let name = match CStr::from_bytes_with_nul(name.as_bytes()) {
             Ok(name) => name,
             Err(_) => c"",
@@ -33,7 +34,7 @@ impl Own {
         Own { name, found: AtomicPtr::new(null_mut()), lacking: AtomicBool::new(false) }
     }
 
-    fn address(&self) -> *mut c_void {
+    pub(crate) fn address(&self) -> *mut c_void {
         let known = self.found.load(Ordering::Relaxed);
         if !known.is_null() || self.lacking.load(Ordering::Relaxed) {
             return known;
@@ -45,39 +46,52 @@ impl Own {
     }
 
     /// The error code of a call that cannot be made.
-    fn missing(&self) -> c_int {
+    pub(crate) fn missing(&self) -> c_int {
         eprintln!("allhands: the MPI of this program has no {}", self.name.to_string_lossy());
         allhands_mpi::load().map_or(1, |mpi| mpi.constants().errors.unsupported_operation)
     }
 }
 
-/// A function under both of its names; `$own` calls the MPI's own, and `$lacking` is what is done where there is none.
+/// A function under both of its names, which may come in parts; `$own` calls the MPI's own, and `$lacking` is what is done where
+/// there is none.
 macro_rules! function {
-    ($name:literal $suffix:literal ($($arg:ident: $type:ty),*), $own:ident => $body:expr, $lacking:expr) => {
+    ($($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr, $lacking:expr) => {
+        $crate::entries::exported! { "MPI_" "PMPI_" $($name)+ ($($arg: $type),*), $own => $body, $lacking }
+    };
+}
+
+/// The same with these prefixes.
+macro_rules! exported {
+    ($prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
+     $lacking:expr) => {
         const _: () = {
-            unsafe extern "C" fn ours($($arg: $type),*) -> c_int {
+            unsafe extern "C" fn ours($($arg: $type),*) -> std::ffi::c_int {
                 let $own = || {
-                    static OWN: Own = Own::new(concat!("PMPI_", $name, $suffix, "\0"));
+                    static OWN: $crate::entries::Own =
+                        $crate::entries::Own::new(concat!($profiling, $($name,)+ "\0"));
                     let address = OWN.address();
                     if address.is_null() {
                         return $lacking.unwrap_or_else(|| OWN.missing());
                     }
                     // SAFETY: MPI's function of this name, whose C signature this is, with what the program gave us for it.
                     unsafe {
-                        std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> c_int>(address)($($arg),*)
+                        std::mem::transmute::<
+                            *mut std::ffi::c_void,
+                            unsafe extern "C" fn($($type),*) -> std::ffi::c_int,
+                        >(address)($($arg),*)
                     }
                 };
                 $body
             }
 
-            #[unsafe(export_name = concat!("MPI_", $name, $suffix))]
-            unsafe extern "C" fn plain($($arg: $type),*) -> c_int {
+            #[unsafe(export_name = concat!($prefix, $($name),+))]
+            unsafe extern "C" fn plain($($arg: $type),*) -> std::ffi::c_int {
                 // SAFETY: the program's arguments.
                 unsafe { ours($($arg),*) }
             }
 
-            #[unsafe(export_name = concat!("PMPI_", $name, $suffix))]
-            unsafe extern "C" fn profiling($($arg: $type),*) -> c_int {
+            #[unsafe(export_name = concat!($profiling, $($name),+))]
+            unsafe extern "C" fn profiling($($arg: $type),*) -> std::ffi::c_int {
                 // SAFETY: the program's arguments.
                 unsafe { ours($($arg),*) }
             }
@@ -85,9 +99,47 @@ macro_rules! function {
     };
 }
 
+/// Calls the MPI's own function of a name, if there is one, with arguments of the types that it takes.
+macro_rules! native {
+    (@any $arg:expr) => { _ };
+    ($($name:literal)+ ($($arg:expr),* $(,)?)) => {{
+        static OWN: $crate::entries::Own = $crate::entries::Own::new(concat!("PMPI_", $($name,)+ "\0"));
+        let address = OWN.address();
+        (!address.is_null()).then(|| {
+            // SAFETY: MPI's function of this name, whose C signature this is.
+            let function = unsafe {
+                std::mem::transmute::<
+                    *mut std::ffi::c_void,
+                    unsafe extern "C" fn($($crate::entries::native!(@any $arg)),*) -> std::ffi::c_int,
+                >(address)
+            };
+            // SAFETY: the program's arguments, or ours that fit them.
+            unsafe { function($($arg),*) }
+        })
+    }};
+}
+
+/// Calls the MPI's function with `int` counts where it has none with large ones; `None` if some count does not fit. Arrays have so many
+/// numbers; `kept`: they stay, since nobody tells when MPI has done with them.
+macro_rules! narrowed {
+    ($($name:literal)+ ($($arg:ident: $type:ty),*) arrays $length:expr, kept $kept:literal) => {
+        (|| {
+            use $crate::narrow::Narrow;
+            let _length = $length;
+            // SAFETY: the program's arguments.
+            $(let $arg = unsafe { $arg.held(_length)? };)*
+            let code = $crate::entries::native!($($name)+ ($(<$type as Narrow>::given(&$arg)),*));
+            $crate::narrow::called(($($arg,)*), $kept);
+            code
+        })()
+    };
+}
+
+pub(crate) use {exported, function, narrowed, native};
+
 /// A collective with `int` counts, and with large ones.
 macro_rules! collective {
-    ($collective:ident $name:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr) => {
+    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr) => {
         const _: () = {
             #[allow(dead_code)]
             type Count = c_int;
@@ -95,8 +147,11 @@ macro_rules! collective {
             type Counts = *const c_int;
             #[allow(dead_code)]
             type Places = *const c_int;
-            function! { $name "" ($($arg: $type),*), own => {
-                serve(Collective::$collective, concat!("MPI_", $name), $comm, |$caller| $task, own)
+            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm, $caller => $task }
+            // Open MPI 4.1 has the persistent ones under names of its own.
+            exported! { "MPIX_" "PMPIX_" $name "_init" ($($arg: $type,)* info: Handle, request: Receive), own => {
+                prepare(asked(Collective::$collective, concat!("MPIX_", $name, "_init"), concat!($lower, "_init"), $comm, request),
+                    |$caller| $task, own)
             }, None }
         };
         const _: () = {
@@ -106,29 +161,44 @@ macro_rules! collective {
             type Counts = *const c_longlong;
             #[allow(dead_code)]
             type Places = *const isize;
-            /// The same with `int` counts; `None` if some count does not fit.
-            fn narrow($($arg: $type),*) -> Option<c_int> {
-                static OWN: Own = Own::new(concat!("PMPI_", $name, "\0"));
-                let mpi = allhands_mpi::load().ok()?;
-                let _length = narrow::length(mpi, Collective::$collective, mpi.abi().handle($comm));
-                // SAFETY: the program's arguments.
-                $(let $arg = unsafe { $arg.held(_length)? };)*
-                let address = OWN.address();
-                if address.is_null() {
-                    return None;
-                }
-                // SAFETY: MPI's function of this name, whose C signature this is.
-                let function = unsafe {
-                    std::mem::transmute::<*mut c_void, unsafe extern "C" fn($(<$type as Narrow>::Narrow),*) -> c_int>(address)
-                };
-                // SAFETY: the program's arguments, in other widths.
-                Some(unsafe { function($(<$type as Narrow>::given(&$arg)),*) })
-            }
-            function! { $name "_c" ($($arg: $type),*), own => {
-                serve(Collective::$collective, concat!("MPI_", $name, "_c"), $comm, |$caller| $task, own)
-            }, narrow($($arg),*) }
+            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm, $caller => $task }
         };
     };
+}
+
+/// The blocking, the non-blocking and the persistent form.
+macro_rules! forms {
+    ($collective:ident $name:literal $lower:literal $width:tt
+     ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr) => {
+        function! { $name $width ($($arg: $type),*), own => {
+            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, |$caller| $task, own,
+                |request| native!("I" $lower $width ($($arg,)* request)))
+        }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), kept false) }
+        function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
+            begin(asked(Collective::$collective, concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
+                |$caller| $task, own)
+        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length(Collective::$collective, $comm), kept true) }
+        function! { $name "_init" $width ($($arg: $type,)* info: Handle, request: Receive), own => {
+            prepare(asked(Collective::$collective, concat!("MPI_", $name, "_init", $width), concat!($lower, "_init"), $comm, request),
+                |$caller| $task, own)
+        }, lacking!($width $name "_init" ($($arg: $type,)* info: Handle, request: Receive)
+            arrays length(Collective::$collective, $comm), kept true) }
+    };
+}
+
+/// What is done where the MPI has no function of this width.
+macro_rules! lacking {
+    ("" $($rest:tt)*) => { None };
+    ("_c" $($rest:tt)*) => { narrowed!($($rest)*) };
+}
+
+/// How many numbers the arrays of a vector collective have.
+fn length(collective: Collective, comm: Handle) -> usize {
+    allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, collective, mpi.abi().handle(comm)))
+}
+
+fn asked(collective: Collective, function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
+    Asked { collective, function, name, comm, request }
 }
 
 function! { "Init" "" (count: *mut c_int, words: *mut *mut *mut c_char), own => begun(own()), None }
@@ -140,40 +210,50 @@ function! { "Finalize" "" (), own => {
 }, None }
 
 function! { "Barrier" "" (comm: Handle), own => {
-    serve(Collective::Barrier, "MPI_Barrier", comm, |caller| caller.barrier(), own)
+    serve(Collective::Barrier, "MPI_Barrier", comm, |caller| caller.barrier(), own,
+        |request| native!("Ibarrier" (comm, request)))
 }, None }
-collective! { Bcast "Bcast" (buffer: Receive, count: Count, datatype: Handle, root: c_int, comm: Handle) on comm,
+function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
+    begin(asked(Collective::Barrier, "MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
+}, None }
+function! { "Barrier_init" "" (comm: Handle, info: Handle, request: Receive), own => {
+    prepare(asked(Collective::Barrier, "MPI_Barrier_init", "barrier_init", comm, request), |caller| caller.barrier(), own)
+}, None }
+exported! { "MPIX_" "PMPIX_" "Barrier_init" (comm: Handle, info: Handle, request: Receive), own => {
+    prepare(asked(Collective::Barrier, "MPIX_Barrier_init", "barrier_init", comm, request), |caller| caller.barrier(), own)
+}, None }
+collective! { Bcast "Bcast" "bcast" (buffer: Receive, count: Count, datatype: Handle, root: c_int, comm: Handle) on comm,
 caller => caller.bcast(buffer, count.into(), datatype, root) }
-collective! { Allgather "Allgather"
+collective! { Allgather "Allgather" "allgather"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
 caller => caller.allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)) }
-collective! { Alltoall "Alltoall"
+collective! { Alltoall "Alltoall" "alltoall"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
 caller => caller.alltoall((send, sent.into(), send_type), (receive, received.into(), receive_type)) }
-collective! { Allgatherv "Allgatherv"
+collective! { Allgatherv "Allgatherv" "allgatherv"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, counts: Counts, places: Places, receive_type: Handle,
  comm: Handle) on comm,
 // SAFETY: the program's arrays have a number for each rank.
 caller => unsafe {
     caller.allgatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type)
 } }
-collective! { Alltoallv "Alltoallv"
+collective! { Alltoallv "Alltoallv" "alltoallv"
 (send: Send, sent: Counts, from: Places, send_type: Handle, receive: Receive, received: Counts, to: Places,
  receive_type: Handle, comm: Handle) on comm,
 // SAFETY: the program's arrays have a number for each rank.
 caller => unsafe {
     caller.alltoallv((send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
 } }
-collective! { Allreduce "Allreduce"
+collective! { Allreduce "Allreduce" "allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.allreduce(send, receive, count.into(), datatype, op) }
-collective! { Reduce "Reduce"
+collective! { Reduce "Reduce" "reduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, root: c_int, comm: Handle) on comm,
 caller => caller.reduce(send, receive, count.into(), datatype, op, root) }
-collective! { ReduceScatterBlock "Reduce_scatter_block"
+collective! { ReduceScatterBlock "Reduce_scatter_block" "reduce_scatter_block"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.reduce_scatter_block(send, receive, count.into(), datatype, op) }
-collective! { ReduceScatter "Reduce_scatter"
+collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 (send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
 // SAFETY: the program's array has a count for each rank.
 caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) } }

@@ -8,16 +8,20 @@
 //! element type of a reduction, and the bytes that its arguments amount to. Counts and datatypes of what is only moved may differ
 //! between ranks, and so may the memory: bytes that do not lie together are packed, by this rank alone.
 //!
-//! **Nothing happens** before `MPI_Init` and after `MPI_Finalize`, or with `ALLHANDS=off`. A communicator of ours is made where
-//! a program's communicator first has a blocking collective to be served, and ends with it: MPI tells, by an attribute.
+//! **Nothing happens** before `MPI_Init` and after `MPI_Finalize`, or with `ALLHANDS=off`. A communicator of ours is made for the
+//! world in `MPI_Init`, for others where they first have a collective to be served, and ends with them: MPI tells, by an attribute.
+//! `requests` says what non-blocking and persistent collectives need besides.
 
+mod capi;
 mod collectives;
 mod comms;
 mod entries;
 mod failure;
 mod memory;
 mod narrow;
+mod preloaded;
 mod report;
+mod requests;
 mod serve;
 mod session;
 mod settings;

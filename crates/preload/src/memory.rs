@@ -117,6 +117,19 @@ pub(crate) struct Region {
     parts: Parts,
     /// What the address is to be a multiple of.
     align: usize,
+    /// A datatype of ours that is like the program's, which may be freed.
+    held: Option<Held>,
+}
+
+struct Held {
+    mpi: &'static Mpi,
+    datatype: Handle,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.mpi.type_free(self.datatype);
+    }
 }
 
 enum Parts {
@@ -129,7 +142,7 @@ enum Parts {
 impl Region {
     /// Nothing.
     pub(crate) fn none() -> Region {
-        Region { at: null_mut(), datatype: Datatype::element(0, 1), parts: Parts::One(0), align: 1 }
+        Region { at: null_mut(), datatype: Datatype::element(0, 1), parts: Parts::One(0), align: 1, held: None }
     }
 
     /// So many elements.
@@ -138,7 +151,7 @@ impl Region {
         if at.is_null() && count > 0 && datatype.dense {
             return Err(REFUSED);
         }
-        Ok(Region { at, datatype, parts: Parts::One(count), align: 1 })
+        Ok(Region { at, datatype, parts: Parts::One(count), align: 1, held: None })
     }
 
     /// Elements for each rank, where the program puts them.
@@ -160,7 +173,18 @@ impl Region {
             here
         });
         let parts = if consecutive { Parts::One(next as usize) } else { Parts::Several(parts.collect()) };
-        Ok(Region { at, datatype, parts, align: 1 })
+        Ok(Region { at, datatype, parts, align: 1, held: None })
+    }
+
+    /// From now on the program may free its datatype.
+    pub(crate) fn hold(&mut self, mpi: &'static Mpi) -> Result<(), Unserved> {
+        if !self.datatype.dense && self.bytes() > 0 && self.held.is_none() {
+            let datatype = mpi.type_contiguous(1, self.datatype.handle)?;
+            self.held = Some(Held { mpi, datatype });
+            mpi.type_commit(datatype)?;
+            self.datatype.handle = datatype;
+        }
+        Ok(())
     }
 
     /// The same memory, which is used as it is only at multiples of this.
@@ -192,7 +216,7 @@ impl Region {
     ///
     /// # Safety
     /// The program's memory is as it says, and `to` has room.
-    pub(crate) unsafe fn pack(&self, mpi: &Mpi, comm: Handle, mut to: *mut u8) -> Result<(), Unserved> {
+    pub(crate) unsafe fn pack(&self, mpi: &Mpi, mut to: *mut u8) -> Result<(), Unserved> {
         for (from, count) in self.pieces() {
             let bytes = count * self.datatype.size;
             // SAFETY: the caller's promise; MPI is told how much room there is.
@@ -205,7 +229,7 @@ impl Region {
                     let handle = self.datatype.handle;
                     mpi.check(
                         "MPI_Pack",
-                        (raw.pack)(from, count as c_int, handle, to.cast(), room, &mut position, comm),
+                        (raw.pack)(from, count as c_int, handle, to.cast(), room, &mut position, mpi.comm_self()),
                     )?;
                 }
                 to = to.add(bytes);
@@ -218,7 +242,7 @@ impl Region {
     ///
     /// # Safety
     /// The program's memory is as it says, and `from` has as many bytes.
-    pub(crate) unsafe fn unpack(&self, mpi: &Mpi, comm: Handle, mut from: *const u8) -> Result<(), Unserved> {
+    pub(crate) unsafe fn unpack(&self, mpi: &Mpi, mut from: *const u8) -> Result<(), Unserved> {
         for (to, count) in self.pieces() {
             let bytes = count * self.datatype.size;
             // SAFETY: the caller's promise.
@@ -229,7 +253,8 @@ impl Region {
                     let (raw, mut position) = (mpi.raw(), 0);
                     let (source, length) = (from.cast(), bytes as c_int);
                     let handle = self.datatype.handle;
-                    let code = (raw.unpack)(source, length, &mut position, to.cast(), count as c_int, handle, comm);
+                    let code =
+                        (raw.unpack)(source, length, &mut position, to.cast(), count as c_int, handle, mpi.comm_self());
                     mpi.check("MPI_Unpack", code)?;
                 }
                 from = from.add(bytes);

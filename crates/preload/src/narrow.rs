@@ -19,6 +19,13 @@ pub(crate) trait Narrow: Copy {
     fn given(held: &Self::Held) -> Self::Narrow;
 }
 
+/// The call that arguments were held for has returned; `kept`: MPI still uses them.
+pub(crate) fn called<T>(held: T, kept: bool) {
+    if kept {
+        std::mem::forget(held);
+    }
+}
+
 macro_rules! as_they_are {
     ($($type:ty),*) => {$(
         impl Narrow for $type {

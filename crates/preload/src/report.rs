@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use allhands_mpi::Mpi;
-use allhands_schedule::Collective;
 use serde::{Deserialize, Serialize};
 
 /// Who served a call.
@@ -63,13 +62,13 @@ struct Whole {
 }
 
 impl Report {
-    pub(crate) fn note(&self, collective: Collective, bytes: Option<usize>, by: &By<'_>, time: Duration) {
+    pub(crate) fn note(&self, collective: &str, bytes: Option<usize>, by: &By<'_>, time: Duration) {
         let (algorithm, passed, why) = match by {
             By::Ours { algorithm, why } => (Some((*algorithm).into()), None, *why),
             By::Theirs(reason) => (None, Some((*reason).into()), ""),
         };
         let up_to_bytes = bytes.map(|bytes| if bytes == 0 { 0 } else { bytes.next_power_of_two() as u64 });
-        let key = Key { collective: collective.name().into(), up_to_bytes, algorithm, passed };
+        let key = Key { collective: collective.into(), up_to_bytes, algorithm, passed };
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = rows.entry(key).or_default();
         tally.calls += 1;
@@ -215,9 +214,9 @@ mod tests {
         let report = Report::default();
         let ours = By::Ours { algorithm: "ring", why: "the caller's wish" };
         for bytes in [4000, 4096] {
-            report.note(Collective::Allreduce, Some(bytes), &ours, Duration::from_millis(milliseconds));
+            report.note("allreduce", Some(bytes), &ours, Duration::from_millis(milliseconds));
         }
-        report.note(Collective::Bcast, None, &By::Theirs("an intercommunicator"), Duration::from_millis(1));
+        report.note("bcast", None, &By::Theirs("an intercommunicator"), Duration::from_millis(1));
         let rows = std::mem::take(&mut *report.rows.lock().unwrap());
         rows.into_iter().map(|(key, tally)| Row { key, tally }).collect()
     }

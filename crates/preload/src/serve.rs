@@ -1,6 +1,6 @@
 //! From a call of the program to a plan of ours, or to the MPI's own function.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use crate::collectives::{Caller, Task};
 use crate::comms::Chosen;
 use crate::failure::{Unserved, raise};
 use crate::report::By;
+use crate::requests;
 use crate::session::{self, Session};
 
 /// A call of the program.
@@ -30,6 +31,7 @@ pub(crate) fn serve(
     comm: Handle,
     read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     own: impl FnOnce() -> c_int,
+    begin: impl FnOnce(*mut c_void) -> Option<c_int>,
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
     let began = session.report.as_ref().map(|_| Instant::now());
@@ -38,7 +40,7 @@ pub(crate) fn serve(
     let outcome = session::inside(|| call.attempt(read));
     let note = |by: By<'_>| {
         if let (Some(report), Some(began)) = (&session.report, began) {
-            report.note(collective, call.bytes, &by, began.elapsed());
+            report.note(collective.name(), call.bytes, &by, began.elapsed());
         }
     };
     match outcome {
@@ -51,7 +53,7 @@ pub(crate) fn serve(
             0
         }
         Some(Err(Unserved::Passed(reason))) => {
-            let code = own();
+            let code = requests::instead(session, comm, own, begin);
             note(By::Theirs(&reason));
             code
         }
@@ -80,13 +82,21 @@ impl Call<'_> {
         if task.bytes == 0 && !matches!(self.collective, Collective::Barrier | Collective::Alltoallv) {
             return Ok(None);
         }
+        if member.made().is_none() {
+            requests::linger(session);
+        }
         let mut group = member.group()?;
         if self.collective == Collective::Alltoallv {
-            task.agree(member.rank, &mut group)?;
+            task.agree(session, member.rank, &mut group)?;
         }
-        let (plan, chosen) = group.plan(&task.call, session.settings.forced(self.collective))?;
+        let (plan, chosen, lines) = group.plan(session, &task.call, session.settings.forced(self.collective))?;
         // SAFETY: the memory is as the program says.
-        unsafe { task.run(session.mpi, self.comm, plan)? };
+        unsafe {
+            match requests::any() {
+                false => task.run(session.mpi, plan)?,
+                true => requests::beside(session, &task, plan, lines)?,
+            }
+        }
         // Counted for the report only.
         Ok(session.report.as_ref().map(|_| chosen.clone()))
     }

@@ -3,14 +3,16 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use allhands_mpi::{Handle, Mpi};
+use allhands_mpi::{DeleteFunction, Handle, Mpi};
 
 use crate::comms::Comms;
+use crate::preloaded::preloaded;
 use crate::report::Report;
+use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::types::Types;
 
@@ -20,11 +22,14 @@ pub(crate) struct Session {
     pub(crate) types: Types,
     pub(crate) settings: Settings,
     pub(crate) comms: Comms,
+    /// What is under way.
+    pub(crate) requests: Requests,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
 }
 
 static SESSION: OnceLock<Session> = OnceLock::new();
+/// Whether the program's calls are ours to serve.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -52,19 +57,44 @@ pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(act)).ok()
 }
 
-/// MPI was initialised.
+/// MPI was initialised. A program that is linked with this library, for plans of its own, keeps its MPI's collectives.
 pub(crate) fn begin() {
-    if std::env::var("ALLHANDS").as_deref() == Ok("off") {
+    if std::env::var("ALLHANDS").as_deref() == Ok("off") || !preloaded() {
         return;
     }
     inside(|| match Session::new() {
         Ok(session) => {
             if SESSION.set(session).is_ok() {
                 RUNNING.store(true, Ordering::Release);
+                // The world's collectives may begin without waiting from now on.
+                if let Some(session) = SESSION.get() {
+                    session.comms.prepare(session, session.mpi.world());
+                }
             }
         }
         Err(fact) => refuse(&fact),
     });
+}
+
+/// The session for plans of the C API, whoever has initialised MPI: one in which nobody's calls are served is made where there is
+/// none. Not collective.
+pub(crate) fn for_plans(mpi: &'static Mpi) -> allhands_mpi::Result<&'static Session> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    match SESSION.get() {
+        Some(session) => Ok(session),
+        None => {
+            let session = Session::with(mpi, Settings::default())?;
+            Ok(SESSION.get_or_init(|| session))
+        }
+    }
+}
+
+/// MPI is being finalised: communicators that are left end.
+pub(crate) fn forget() {
+    if let Some(session) = SESSION.get() {
+        session.comms.end();
+    }
 }
 
 /// Ends the job. All ranks find the same: the first says it, before the others end.
@@ -90,6 +120,7 @@ pub(crate) fn end() {
             {
                 eprintln!("allhands: there is no report: {error}");
             }
+            session.requests.end(session.mpi);
             session.comms.end();
         });
     }
@@ -98,14 +129,29 @@ pub(crate) fn end() {
 impl Session {
     fn new() -> Result<Session, String> {
         let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
-        let settings = Settings::agreed(mpi)?;
-        let mut key = 0;
-        // SAFETY: two functions that do what MPI asks of them; the key is writable.
-        let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
-        mpi.check("MPI_Comm_create_keyval", code).map_err(|error| error.to_string())?;
-        let report = settings.report.as_ref().map(|_| Report::default());
-        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
+        Session::with(mpi, Settings::agreed(mpi)?).map_err(|error| error.to_string())
     }
+
+    fn with(mpi: &'static Mpi, settings: Settings) -> allhands_mpi::Result<Session> {
+        let key = key(mpi, gone)?;
+        let report = settings.report.as_ref().map(|_| Report::default());
+        Ok(Session {
+            mpi,
+            types: Types::new(mpi),
+            settings,
+            comms: Comms::new(key),
+            requests: Requests::default(),
+            report,
+        })
+    }
+}
+
+/// A key for attributes of communicators, whose end is told to a function.
+pub(crate) fn key(mpi: &Mpi, gone: DeleteFunction) -> allhands_mpi::Result<c_int> {
+    let mut key = 0;
+    // SAFETY: two functions that do what MPI asks of them; the key is writable.
+    let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
+    mpi.check("MPI_Comm_create_keyval", code).map(|()| key)
 }
 
 /// A duplicate of a communicator is another one.
@@ -124,9 +170,7 @@ unsafe extern "C" fn not_copied(
 
 /// A communicator of the program is freed.
 unsafe extern "C" fn gone(comm: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
-    if RUNNING.load(Ordering::Acquire)
-        && let Some(session) = SESSION.get()
-    {
+    if let Some(session) = SESSION.get() {
         inside(|| session.comms.remove(session.mpi.abi().handle(comm)));
     }
     0

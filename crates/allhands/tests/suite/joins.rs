@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use allhands::{Comm, Op, Result};
+use allhands::kernels::{Operation, Type};
+use allhands::raw::{Amount, RawCall, RawComm};
+use allhands::{Comm, Op, Options, Result};
+use allhands_schedule::Collective;
 
 /// All ranks of the job, once more.
 fn joined() -> Result<Comm> {
@@ -14,6 +17,7 @@ fn joined() -> Result<Comm> {
 pub(crate) fn joins() -> Result<()> {
     parts_outlive_the_whole()?;
     collectives_of_two_joins_move_on_together()?;
+    plans_start_on_plain_memory()?;
     communicators_come_and_go(400)
 }
 
@@ -53,6 +57,43 @@ fn collectives_of_two_joins_move_on_together() -> Result<()> {
         }
         let wanted = vec![(p * (p - 1) / 2 + p * run) as u64; 5000];
         assert!(a == wanted && b == wanted, "run {run} of two joins");
+    }
+    Ok(())
+}
+
+/// One of ours and one of MPI's own at once, waited for in different orders.
+fn plans_start_on_plain_memory() -> Result<()> {
+    const COUNT: usize = 5000;
+    // SAFETY: MPI is running, and its world is a communicator.
+    let comm = unsafe { RawComm::from_mpi(allhands_mpi::load()?.world())? };
+    let (me, p) = (comm.rank() as u64, comm.size() as u64);
+    let call = RawCall {
+        collective: Collective::Allreduce,
+        amount: Amount::Each(COUNT),
+        element: Type::U64,
+        operation: Some(Operation::Sum),
+        root: 0,
+    };
+    let mut plans = [comm.plan(&call, &Options::new())?, comm.plan(&call, &Options::new().algorithm("mpi"))?];
+    for run in 0..4 {
+        let (x, mut y, mut z) = (vec![me + run; COUNT], vec![0u64; COUNT], vec![me * run; COUNT]);
+        let [ours, theirs] = &mut plans;
+        // SAFETY: as many words as the call says, which stay until both runs are through.
+        unsafe {
+            ours.start(x.as_ptr().cast(), y.as_mut_ptr().cast())?;
+            theirs.start_in_place(z.as_mut_ptr().cast())?;
+        }
+        if me % 2 == run % 2 {
+            ours.wait()?;
+            while !theirs.test()? {
+                std::thread::yield_now();
+            }
+        } else {
+            theirs.wait()?;
+            ours.wait()?;
+        }
+        let ranks = p * (p - 1) / 2;
+        assert_eq!((y, z), (vec![ranks + p * run; COUNT], vec![ranks * run; COUNT]), "run {run}");
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::case::{Case, Kind};
 use super::player::How;
 use super::sample::Random;
 
-/// Every collective with types and operations that every MPI has; blocking, in place and, where it is offered, non-blocking.
+/// Every collective with types and operations that every MPI has; blocking, in place and non-blocking.
 pub(crate) fn library(world: &Comm, seed: u64) -> Result<usize> {
     let mut random = Random(seed);
     let mut served = 0;
@@ -26,15 +26,15 @@ pub(crate) fn library(world: &Comm, seed: u64) -> Result<usize> {
             for run in 0..4 {
                 player.run(if run % 2 == 0 { How::Blocking } else { How::InPlace }, run)?;
             }
-            if matches!(collective, Collective::Allreduce | Collective::Allgather) {
-                player.run(How::NonBlocking, 4)?;
-                player.run(How::NonBlockingInPlace, 5)?;
-            }
+            player.run(How::NonBlocking, 4)?;
+            player.run(How::NonBlockingInPlace, 5)?;
             served += 1;
         }
     }
     beside_ours(world)?;
-    world.barrier_plan_with(&Options::new().algorithm("mpi"))?.run(&[], &mut [])?;
+    let mut barrier = world.barrier_plan_with(&Options::new().algorithm("mpi"))?;
+    barrier.run(&[], &mut [])?;
+    barrier.start(&[], &mut [])?.wait()?;
     Ok(served)
 }
 

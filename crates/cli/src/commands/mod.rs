@@ -4,6 +4,7 @@ mod bench;
 mod exec;
 mod explain;
 mod list;
+mod man;
 mod simulate;
 mod tune;
 mod verify;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     Tune(tune::Tune),
     Exec(exec::Exec),
+    Man(man::Man),
 }
 
 impl Command {
@@ -53,6 +55,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
             Command::Simulate(simulate) => simulate.run(),
+            Command::Man(man) => man.run(),
         }
     }
 }

@@ -1,0 +1,183 @@
+//! The calls that complete, start or free requests, ours and all others.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use allhands_mpi::Handle;
+
+use super::blocking::{fault, until};
+use super::status::{self, handles};
+use super::{FAILED, PREPARED, Requests, Told, any, lock};
+use crate::entries::{function, native};
+use crate::session;
+
+type Place = *mut c_void;
+type Out = *mut c_int;
+
+/// Waits by trying, while runs are under way: `attempt` is the call's form that does not wait, and says whether it has succeeded.
+fn waited(own: impl FnOnce() -> c_int, attempt: impl Fn() -> Option<(c_int, bool)>) -> c_int {
+    let (true, Some(session)) = (any(), session::current()) else { return own() };
+    until(session, own, || attempt().and_then(|(code, done)| (code != 0 || done).then_some(code)))
+}
+
+thread_local! {
+    /// How often this thread has asked while runs were under way.
+    static ASKED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Of so many times that a thread asks, it lets others run once: it may have nothing else to do, and they its core to wait for.
+const OFTEN: u32 = 8;
+
+/// Moves runs on before the MPI is asked.
+fn asked(own: impl FnOnce() -> c_int) -> c_int {
+    if any()
+        && let Some(session) = session::current()
+    {
+        if session::inside(|| session.requests.progress(session)).is_none() {
+            return fault(session);
+        }
+        let times = ASKED.replace(ASKED.get().wrapping_add(1));
+        if any() && times % OFTEN == OFTEN - 1 {
+            std::thread::yield_now();
+        }
+    }
+    own()
+}
+
+/// Makes a call that completes some of these requests, and tells what went wrong with ours.
+fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
+    if !any() && FAILED.load(Ordering::Acquire) == 0 {
+        return call();
+    }
+    let Some(session) = session::current() else { return call() };
+    // SAFETY: the program's array.
+    let handles = unsafe { handles(session.mpi, count, requests) };
+    let code = call();
+    if code != 0 || FAILED.load(Ordering::Acquire) == 0 {
+        return code;
+    }
+    // SAFETY: as above.
+    unsafe { session.requests.tell(session, &handles, requests, told) }
+}
+
+/// A form that does not wait, with its flag.
+macro_rules! tried {
+    ($name:literal ($($before:expr),*) flag ($($after:expr),*)) => {{
+        let mut flag: c_int = 0;
+        let code = native!($name ($($before,)* &raw mut flag, $($after),*));
+        code.map(|code| (code, flag != 0))
+    }};
+}
+
+function! { "Wait" "" (request: Place, status: Place), own => {
+    checked(1, request, &Told::Code, || waited(own, || tried!("Test" (request) flag (status))))
+}, None }
+function! { "Waitall" "" (count: c_int, requests: Place, statuses: Place), own => {
+    checked(count, requests, &all(statuses, count), || {
+        waited(own, || tried!("Testall" (count, requests) flag (statuses)))
+    })
+}, None }
+function! { "Waitany" "" (count: c_int, requests: Place, index: Out, status: Place), own => {
+    checked(count, requests, &Told::Code, || waited(own, || tried!("Testany" (count, requests, index) flag (status))))
+}, None }
+function! { "Waitsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
+    checked(count, requests, &Told::Some { statuses, indices, count: done }, || waited(own, || {
+        let code = native!("Testsome" (count, requests, done, indices, statuses))?;
+        // SAFETY: MPI has written how many are complete; or that there was none to wait for, which is not 0.
+        Some((code, unsafe { *done } != 0))
+    }))
+}, None }
+
+function! { "Test" "" (request: Place, flag: Out, status: Place), own => {
+    checked(1, request, &Told::Code, || asked(own))
+}, None }
+function! { "Testall" "" (count: c_int, requests: Place, flag: Out, statuses: Place), own => {
+    checked(count, requests, &all(statuses, count), || asked(own))
+}, None }
+function! { "Testany" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place), own => {
+    checked(count, requests, &Told::Code, || asked(own))
+}, None }
+function! { "Testsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
+    checked(count, requests, &Told::Some { statuses, indices, count: done }, || asked(own))
+}, None }
+
+function! { "Request_get_status" "" (request: Handle, flag: Out, status: Place), own => asked(own), None }
+function! { "Request_get_status_all" "" (count: c_int, requests: Place, flag: Out, statuses: Place),
+own => asked(own), status::of_all(count, requests, flag, statuses) }
+function! { "Request_get_status_any" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place),
+own => asked(own), status::of_any(count, requests, (index, flag), status) }
+function! { "Request_get_status_some" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place),
+own => asked(own), status::of_some(count, requests, (done, indices), statuses) }
+
+function! { "Start" "" (request: Place), own => started(1, request, own), None }
+function! { "Startall" "" (count: c_int, requests: Place), own => started(count, requests, own), None }
+function! { "Request_free" "" (request: Place), own => freed(request, own), None }
+function! { "Cancel" "" (request: Place), own => cancelled(request, own), None }
+
+fn all(statuses: Place, count: c_int) -> Told {
+    Told::All { statuses, count: usize::try_from(count).unwrap_or(0) }
+}
+
+/// MPI starts them, and we the runs of ours among them.
+fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int {
+    if PREPARED.load(Ordering::Acquire) == 0 {
+        return asked(own);
+    }
+    let Some(session) = session::current() else { return own() };
+    // SAFETY: the program's array.
+    let handles = unsafe { handles(session.mpi, count, requests) };
+    let code = own();
+    if code != 0 {
+        return code;
+    }
+    let begun = session::inside(|| {
+        for request in handles {
+            let prepared = lock(&session.requests.prepared).get(&request).cloned();
+            if let Some(prepared) = prepared {
+                prepared.start(session, request);
+            }
+        }
+        session.requests.progress(session);
+    });
+    if begun.is_some() { 0 } else { fault(session) }
+}
+
+fn freed(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+    if PREPARED.load(Ordering::Acquire) > 0
+        && let Some(session) = session::current()
+    {
+        // SAFETY: the program's variable.
+        let handle = unsafe { session.mpi.abi().read_handle(request) };
+        session::inside(|| session.requests.unprepare(handle));
+    }
+    asked(own)
+}
+
+/// MPI has no way to take a collective back.
+fn cancelled(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+    if (any() || PREPARED.load(Ordering::Acquire) > 0)
+        && let Some(session) = session::current()
+    {
+        // SAFETY: the program's variable.
+        let handle = unsafe { session.mpi.abi().read_handle(request) };
+        if session::inside(|| session.requests.ours(handle)) == Some(true) {
+            let code = session.mpi.constants().errors.request;
+            eprintln!("allhands: MPI_Cancel: a collective cannot be cancelled; wait for it");
+            // SAFETY: a communicator of MPI's.
+            unsafe { (session.mpi.raw().comm_call_errhandler)(session.mpi.world(), code) };
+            return code;
+        }
+    }
+    own()
+}
+
+impl Requests {
+    /// A persistent request goes.
+    fn unprepare(&self, request: Handle) {
+        let Some(prepared) = lock(&self.prepared).remove(&request) else { return };
+        PREPARED.fetch_sub(1, Ordering::AcqRel);
+        prepared.member.free_line(prepared.line);
+        lock(&self.marks).free(prepared.mark);
+    }
+}

@@ -1,0 +1,279 @@
+//! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use allhands::Options;
+use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands_mpi::Handle;
+
+use super::blocking::{Patience, grant};
+use super::marks::Mark;
+use super::{FAILED, Failure, UNDER_WAY, lock};
+use crate::collectives::{Staged, Task};
+use crate::comms::Chosen;
+use crate::failure::Unserved;
+use crate::report::By;
+use crate::session::Session;
+
+/// The lines of a communicator.
+#[derive(Default)]
+pub(crate) struct Lines {
+    lines: BTreeMap<u64, Line>,
+    /// Where calls of a shape find theirs; or why the MPI's own serves them.
+    places: HashMap<RawCall, Result<u64, String>>,
+    made: u64,
+}
+
+/// Runs of one plan, one after the other.
+struct Line {
+    /// None where there is nothing to move.
+    plan: Option<(RawPlan, Arc<Chosen>)>,
+    /// What a persistent request asks for.
+    task: Option<Rc<Task>>,
+    /// Whether there may be more runs.
+    wanted: bool,
+    runs: VecDeque<Run>,
+}
+
+/// A run that was begun by the program.
+pub(super) struct Run {
+    pub(super) task: Rc<Task>,
+    pub(super) staged: Staged,
+    pub(super) request: Handle,
+    pub(super) mark: Mark,
+    pub(super) call: Named,
+    /// Whether its plan runs it.
+    pub(super) runs: bool,
+}
+
+/// The call that a run came with.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    /// MPI's name for it, and that of the report.
+    pub(crate) function: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) comm: Handle,
+    pub(crate) persistent: bool,
+    pub(crate) began: Option<Instant>,
+}
+
+/// Calls of more shapes than this make their plans anew.
+const MOST_SHAPES: usize = 256;
+
+impl Lines {
+    /// Whether a run is under way.
+    pub(super) fn busy(&self) -> bool {
+        self.lines.values().any(|line| !line.runs.is_empty())
+    }
+
+    /// Whether a request is that of a run under way.
+    pub(super) fn has(&self, request: Handle) -> bool {
+        self.lines.values().any(|line| line.runs.iter().any(|run| run.request == request))
+    }
+
+    /// Moves all runs on.
+    pub(super) fn step(&mut self, session: &Session) {
+        self.lines.values_mut().for_each(|line| line.step(session));
+        self.lines.retain(|_, line| line.wanted || !line.runs.is_empty());
+    }
+
+    /// The line for non-blocking calls of a shape.
+    pub(super) fn of_shape(
+        &mut self,
+        session: &Session,
+        comm: &RawComm,
+        call: &RawCall,
+        options: &Options,
+    ) -> Result<u64, Unserved> {
+        if let Some(known) = self.places.get(call) {
+            return known.clone().map_err(|why| Unserved::Passed(why.into()));
+        }
+        // Every rank begins the same calls, so all of them start afresh at the same one. Runs under way stay in their lines.
+        if self.places.len() >= MOST_SHAPES {
+            let places = std::mem::take(&mut self.places);
+            places.into_values().flatten().for_each(|line| self.forget(line));
+        }
+        let place = match self.make(session, comm, call, options)? {
+            Ok(plan) => Ok(self.add(Some(plan), None)),
+            Err(why) => Err(why),
+        };
+        self.places.insert(call.clone(), place.clone());
+        place.map_err(|why| Unserved::Passed(why.into()))
+    }
+
+    /// A line for a persistent request.
+    pub(super) fn of_request(
+        &mut self,
+        session: &Session,
+        comm: &RawComm,
+        task: Task,
+        options: Option<&Options>,
+    ) -> Result<u64, Unserved> {
+        let plan = match options {
+            Some(options) => match self.make(session, comm, &task.call, options)? {
+                Ok(plan) => Some(plan),
+                Err(why) => return Err(Unserved::Passed(why.into())),
+            },
+            None => None,
+        };
+        Ok(self.add(plan, Some(Rc::new(task))))
+    }
+
+    /// A line for a run that moves nothing.
+    pub(super) fn of_nothing(&mut self) -> u64 {
+        let line = self.add(None, None);
+        self.forget(line);
+        line
+    }
+
+    fn add(&mut self, plan: Option<(RawPlan, Arc<Chosen>)>, task: Option<Rc<Task>>) -> u64 {
+        self.made += 1;
+        self.lines.insert(self.made, Line { plan, task, wanted: true, runs: VecDeque::new() });
+        self.made
+    }
+
+    /// A plan, or why the MPI's own is better.
+    fn make(
+        &mut self,
+        session: &Session,
+        comm: &RawComm,
+        call: &RawCall,
+        options: &Options,
+    ) -> Result<Result<(RawPlan, Arc<Chosen>), String>, Unserved> {
+        let plan = comm.plan_while(call, options, &self.meanwhile(session))?;
+        let (algorithm, why) = (plan.algorithm(), plan.why());
+        Ok(match algorithm.as_str() {
+            "mpi" => Err(why),
+            _ => Ok((plan, Arc::new(Chosen { algorithm, why }))),
+        })
+    }
+
+    /// What is to be done while others are waited for.
+    pub(crate) fn meanwhile<'a>(&'a mut self, session: &'a Session) -> impl Fn() + 'a {
+        let lines = RefCell::new(self);
+        move || {
+            if super::any() {
+                lines.borrow_mut().step(session);
+                session.requests.progress(session);
+            }
+        }
+    }
+
+    /// There are no more runs to come.
+    pub(crate) fn forget(&mut self, line: u64) {
+        if let Some(known) = self.lines.get_mut(&line) {
+            known.wanted = false;
+        }
+    }
+
+    /// What a persistent request asks for.
+    pub(super) fn task(&self, line: u64) -> Option<Rc<Task>> {
+        self.lines.get(&line)?.task.clone()
+    }
+
+    /// Puts a run into its line.
+    pub(super) fn push(&mut self, line: u64, run: Run) {
+        if let Some(line) = self.lines.get_mut(&line) {
+            grant();
+            UNDER_WAY.fetch_add(1, Ordering::AcqRel);
+            line.runs.push_back(run);
+        }
+    }
+
+    /// A run that cannot be begun ends at once.
+    pub(super) fn refuse(&mut self, session: &Session, run: Run, unserved: Unserved) {
+        UNDER_WAY.fetch_add(1, Ordering::AcqRel);
+        run.end(session, Err(unserved), None);
+    }
+}
+
+impl Line {
+    fn step(&mut self, session: &Session) {
+        while let Some(run) = self.runs.front_mut() {
+            let outcome = match run.step(session, self.plan.as_mut().map(|(plan, _)| plan)) {
+                Ok(false) => return,
+                Ok(true) => Ok(()),
+                Err(unserved) => Err(unserved),
+            };
+            if let Some(run) = self.runs.pop_front() {
+                run.end(session, outcome, self.plan.as_ref().map(|(_, chosen)| &**chosen));
+            }
+        }
+    }
+}
+
+impl Run {
+    fn step(&mut self, session: &Session, plan: Option<&mut RawPlan>) -> Result<bool, Unserved> {
+        let Some(plan) = plan else { return Ok(true) };
+        // SAFETY: the program keeps its memory as it said until its request is complete, and the run keeps what is staged.
+        unsafe {
+            if !std::mem::replace(&mut self.runs, true) {
+                self.task.start(&self.staged, plan)?;
+            }
+            if !plan.test()? {
+                return Ok(false);
+            }
+            self.task.unstage(session.mpi, &self.staged)?;
+        }
+        Ok(true)
+    }
+
+    /// It is through: the program gets to know when it asks.
+    pub(super) fn end(self, session: &Session, outcome: Result<(), Unserved>, chosen: Option<&Chosen>) {
+        let Run { task, request, mark, call, .. } = self;
+        if let (Some(report), Some(began)) = (&session.report, call.began) {
+            let by = By::Ours {
+                algorithm: chosen.map_or("nothing", |chosen| &chosen.algorithm),
+                why: chosen.map_or("there is nothing to move", |chosen| &chosen.why),
+            };
+            report.note(call.name, Some(task.bytes), &by, began.elapsed());
+        }
+        if let Err(Unserved::Failed(error)) = outcome {
+            let failure = Failure { function: call.function, comm: call.comm, error };
+            lock(&session.requests.failed).insert(request, failure);
+            FAILED.fetch_add(1, Ordering::AcqRel);
+        }
+        mark.complete(session.mpi);
+        if !call.persistent {
+            lock(&session.requests.marks).free(mark);
+        }
+        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Runs a blocking collective's plan to its end; what is under way moves on.
+///
+/// # Safety
+/// As for [`Task::run`].
+pub(crate) unsafe fn beside(
+    session: &Session,
+    task: &Task,
+    plan: &mut RawPlan,
+    lines: &mut Lines,
+) -> Result<(), Unserved> {
+    // SAFETY: the caller's promise; the memory stays until the run is through.
+    unsafe {
+        let staged = task.stage(session.mpi)?;
+        task.start(&staged, plan)?;
+        finish(session, plan, lines)?;
+        task.unstage(session.mpi, &staged)
+    }
+}
+
+/// Waits for a plan's run; what is under way moves on.
+pub(crate) fn finish(session: &Session, plan: &mut RawPlan, lines: &mut Lines) -> Result<(), Unserved> {
+    if !super::any() {
+        return Ok(plan.wait()?);
+    }
+    let (meanwhile, mut patience) = (lines.meanwhile(session), Patience::default());
+    while !plan.test()? {
+        meanwhile();
+        patience.pause();
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! A C program that begins, prepares and completes collectives in every way, on three MPIs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{exec, report};
+use crate::launch::launch;
+use crate::libraries::Library;
+use crate::{Result, mpi};
+
+const PROGRAM: &str = "crates/preload/tests/programs/requests.c";
+
+/// Numbers of ranks, and communicators that come and go on each.
+const RANKS: [(usize, usize); 4] = [(1, 10_000), (2, 10_000), (3, 0), (5, 0)];
+
+/// What the report of more than one rank must show as ours.
+const SERVED: [&str; 19] = [
+    "iallgather",
+    "iallgatherv",
+    "ialltoall",
+    "iallreduce",
+    "ireduce_scatter",
+    "ireduce_scatter_block",
+    "ibcast",
+    "ireduce",
+    "ibarrier",
+    "allgather_init",
+    "allgatherv_init",
+    "alltoall_init",
+    "alltoallv_init",
+    "allreduce_init",
+    "reduce_scatter_init",
+    "reduce_scatter_block_init",
+    "bcast_init",
+    "reduce_init",
+    "barrier_init",
+];
+
+/// More than it needs on two busy cores.
+const MOST: Duration = Duration::from_secs(120);
+
+/// Runs the program on those libraries whose headers are installed with them.
+pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
+    let begun = Instant::now();
+    for library in libraries.iter().filter(|library| ["openmpi", "mpich", "intel"].contains(&library.name)) {
+        let program = compiled(library)?;
+        for (ranks, cycles) in RANKS {
+            one(allhands, library, &program, ranks, cycles)?;
+        }
+    }
+    eprintln!("xtask: requests under the preload in {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The program for a library, compiled without what its compiler wrapper needs.
+fn compiled(library: &Library) -> Result<PathBuf> {
+    let program = mpi::root().join(format!("target/requests-{}", library.name));
+    let folder = mpi::environment(library.name);
+    let mut command = Command::new("cc");
+    command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(mpi::root().join(PROGRAM));
+    command.arg("-I").arg(folder.join("include")).arg(&library.file).arg("-lpthread");
+    command.arg("-Wl,--allow-shlib-undefined").arg(format!("-Wl,-rpath,{}", folder.join("lib").display()));
+    match command.status() {
+        Ok(status) if status.success() => Ok(program),
+        Ok(_) => Err(format!("{PROGRAM} cannot be compiled with the header of {}", library.title)),
+        Err(error) => Err(format!("cc cannot be started: {error}; install a C compiler")),
+    }
+}
+
+fn one(allhands: &Path, library: &Library, program: &Path, ranks: usize, cycles: usize) -> Result<()> {
+    let report = report(&format!("requests-{}-{ranks}.txt", library.name));
+    // Left to itself an alltoallv is the MPI's.
+    let settings =
+        [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
+    let mut command = exec(allhands, library, ranks, &settings);
+    command.arg(program);
+    if cycles > 0 {
+        command.arg(cycles.to_string());
+    }
+    let ended = launch(command, MOST)?;
+    let title = format!("{}, requests on {ranks} ranks", library.title);
+    let right = ended.out.contains(&format!("requests: {ranks} ranks, all right"));
+    if !right || !ended.status.is_some_and(|status| status.success()) || !ended.left.is_empty() {
+        return Err(ended.fault(&format!("{title} failed")));
+    }
+    let table = std::fs::read_to_string(&report)
+        .map_err(|error| format!("{title}: there is no report {}: {error}", report.display()))?;
+    let served = |call: &&str| super::mpi4py::served(&table, call);
+    if let Some(call) = SERVED.iter().find(|call| ranks > 1 && !served(call)) {
+        return Err(format!("{title}: no {call} was served by us\n{table}"));
+    }
+    eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
+    Ok(())
+}
