@@ -62,8 +62,12 @@ pub(super) fn of_any(count: c_int, requests: Place, (index, flag): (Out, Out), s
         }
     }
     if !active {
-        // An empty status.
+        // An empty status, whose error MPI need not write.
         let _ = complete(mpi.request_null(), status);
+        if status != mpi.status_ignore().cast() {
+            let error = mpi.constants().integers.status_error as usize;
+            write(status.wrapping_byte_add(error).cast(), 0);
+        }
     }
     Some(write(index, mpi.constants().integers.undefined) | write(flag, (!active).into()))
 }
