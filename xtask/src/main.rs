@@ -54,13 +54,10 @@ fn main() -> ExitCode {
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
         ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
-<<<<<<< HEAD
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
-=======
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
         ["header"] => Some(header::write()),
->>>>>>> w4-on-w1
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };
