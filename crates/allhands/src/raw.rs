@@ -27,6 +27,7 @@ use allhands_schedule::Collective;
 
 use crate::comm::Comm;
 use crate::error::Result;
+pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 use crate::plan::{Options, Plan};

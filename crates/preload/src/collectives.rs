@@ -14,6 +14,7 @@ use allhands_schedule::Collective;
 use crate::comms::{Group, Member};
 use crate::failure::{REFUSED, Unserved, passed};
 use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::said::{Said, list};
 use crate::session::Session;
 
 /// A call that is to be served.
@@ -91,6 +92,8 @@ impl Task {
 pub(crate) struct Caller<'a> {
     pub(crate) session: &'a Session,
     pub(crate) member: &'a Member,
+    /// Where to note what the arguments say, if somebody wants to know.
+    pub(crate) said: Option<&'a Said>,
 }
 
 /// Memory that is read, as MPI's functions have it.
@@ -124,6 +127,9 @@ impl Caller<'_> {
     }
 
     pub(crate) fn bcast(&self, buffer: Receive, number: i64, datatype: Handle, root: i32) -> Outcome {
+        if let Some(said) = self.said {
+            said.note(&[Some(format!("root {root}")), Some(self.bytes_said(number, datatype))]);
+        }
         let root = self.root(root)?;
         let output = Region::new(buffer.cast(), count(number)?, self.datatype(datatype)?)?;
         let bytes = output.bytes();
@@ -153,6 +159,11 @@ impl Caller<'_> {
         (receive, received, receive_type): (Receive, i64, Handle),
         blocks: usize,
     ) -> Outcome {
+        if let Some(said) = self.said {
+            let gets = self.bytes_said(received, receive_type);
+            let gives = (!self.in_place(send)).then(|| self.bytes_said(sent, send_type));
+            said.note(&[gives.filter(|gives| *gives != gets).map(|gives| format!("sends {gives}")), Some(gets)]);
+        }
         let received = count(received)?;
         let datatype = self.datatype(receive_type)?;
         let bytes = datatype.bytes(received)?;
@@ -188,6 +199,14 @@ impl Caller<'_> {
         receive_type: Handle,
     ) -> Outcome {
         let Member { rank, size, .. } = *self.member;
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let each = unsafe { self.each_said(numbers, receive_type) };
+            let mine = each.as_ref().map(|each| format!("{} bytes", each[rank]));
+            let gives = (!self.in_place(send)).then(|| self.bytes_said(sent, send_type));
+            let gives = gives.filter(|gives| Some(gives) != mine.as_ref()).map(|gives| format!("sends {gives}"));
+            said.note(&[gives, each.map(|each| format!("{} bytes", list(&each)))]);
+        }
         let datatype = self.datatype(receive_type)?;
         // SAFETY: the caller's promise.
         let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
@@ -221,6 +240,19 @@ impl Caller<'_> {
         (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
         (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
     ) -> Outcome {
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let expected = unsafe { self.each_said(received, receive_type) };
+            // SAFETY: the same.
+            let given = match self.in_place(send) {
+                true => expected.clone(),
+                false => unsafe { self.each_said(sent, send_type) },
+            };
+            let unsigned = |each: Vec<i128>| each.into_iter().map(|bytes| u64::try_from(bytes).ok()).collect();
+            let both = given.and_then(unsigned).zip(expected.and_then(unsigned));
+            said.note(&[both.is_none().then(|| "counts that MPI refuses".into())]);
+            let _ = both.map(|both| said.exchanged.set(both));
+        }
         if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
             return Err(passed("counts that only some ranks know"));
         }
@@ -244,6 +276,7 @@ impl Caller<'_> {
     }
 
     pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
+        self.say_reduction(None, || number.to_string(), datatype, op);
         let wanted = Wanted { collective: Collective::Allreduce, amount: Amount::Each(count(number)?), root: 0 };
         self.reduction(wanted, send, receive, (datatype, op))
     }
@@ -257,6 +290,7 @@ impl Caller<'_> {
         op: Handle,
         root: i32,
     ) -> Outcome {
+        self.say_reduction(Some(root), || number.to_string(), datatype, op);
         let (root, amount) = (self.root(root)?, Amount::Each(count(number)?));
         self.reduction(Wanted { collective: Collective::Reduce, amount, root }, send, receive, (datatype, op))
     }
@@ -269,6 +303,7 @@ impl Caller<'_> {
         datatype: Handle,
         op: Handle,
     ) -> Outcome {
+        self.say_reduction(None, || number.to_string(), datatype, op);
         let amount = Amount::Each(count(number)?);
         self.reduction(
             Wanted { collective: Collective::ReduceScatterBlock, amount, root: 0 },
@@ -288,9 +323,26 @@ impl Caller<'_> {
         datatype: Handle,
         op: Handle,
     ) -> Outcome {
+        self.say_reduction(
+            None,
+            // SAFETY: the caller's promise.
+            || match unsafe { numbers.read(self.member.size) } {
+                Ok(counts) => list(&counts.into_iter().map(i128::from).collect::<Vec<_>>()),
+                Err(_) => "no counts".into(),
+            },
+            datatype,
+            op,
+        );
         // SAFETY: the caller's promise.
         let amount = Amount::Listed(unsafe { counts(numbers, self.member.size)? });
         self.reduction(Wanted { collective: Collective::ReduceScatter, amount, root: 0 }, send, receive, (datatype, op))
+    }
+
+    fn say_reduction(&self, root: Option<i32>, amount: impl Fn() -> String, datatype: Handle, op: Handle) {
+        if let Some(said) = self.said {
+            let amount = format!("{} x {}", amount(), self.element_said(datatype));
+            said.note(&[root.map(|root| format!("root {root}")), Some(amount), Some(self.operation_said(op))]);
+        }
     }
 
     fn reduction(

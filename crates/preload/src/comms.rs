@@ -9,11 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use allhands::Options;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
-use allhands_mpi::Handle;
+use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
+use crate::check::Private;
 use crate::failure::{REFUSED, Unserved};
 use crate::session::Session;
+use crate::turns::Turns;
+use crate::watch::{Attendance, Present, Watch};
 
 /// A communicator of the program.
 pub(crate) struct Member {
@@ -22,6 +25,12 @@ pub(crate) struct Member {
     pub(crate) size: usize,
     /// The order in which they were met, in which they are ended.
     number: u64,
+    /// Whether all ranks of a communicator call the same, and there are several.
+    several: bool,
+    /// For comparing calls.
+    private: OnceLock<Option<Private>>,
+    /// For telling who is late.
+    attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
     ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
 }
@@ -32,6 +41,9 @@ pub(crate) struct Group {
     places: HashMap<RawCall, usize>,
     /// The plan of the last call, which the next one often needs again.
     last: usize,
+    /// Whether the plan of the last call was made for it.
+    pub(crate) fresh: bool,
+    pub(crate) turns: Turns,
     comm: RawComm,
 }
 
@@ -86,7 +98,8 @@ impl Comms {
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
         let (rank, size) = ranks.map_err(|_| REFUSED)?;
         let ours = OnceLock::new();
-        if mpi.comm_test_inter(handle)? {
+        let inter = mpi.comm_test_inter(handle)?;
+        if inter {
             let _ = ours.set(Err("an intercommunicator".into()));
         } else if size == 1 {
             let _ = ours.set(Err("a communicator of one rank".into()));
@@ -96,7 +109,16 @@ impl Comms {
         // SAFETY: handle and key are MPI's.
         mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, self.key, value) })?;
         let number = self.met.fetch_add(1, Ordering::Relaxed);
-        let member = Arc::new(Member { handle, rank, size, number, ours });
+        let member = Arc::new(Member {
+            handle,
+            rank,
+            size,
+            number,
+            several: !inter && size > 1,
+            private: OnceLock::new(),
+            attendance: OnceLock::new(),
+            ours,
+        });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         Ok(member)
     }
@@ -119,16 +141,46 @@ impl Comms {
 
 impl Member {
     /// Ours for it. Collective the first time.
-    pub(crate) fn group(&self) -> Result<MutexGuard<'_, Group>, Unserved> {
-        let ours = self.ours.get_or_init(|| {
-            // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
-            let comm = unsafe { RawComm::from_mpi(self.handle) };
-            comm.map(|comm| Mutex::new(Group::new(comm))).map_err(|error| error.to_string().into())
-        });
+    pub(crate) fn group(&self, mpi: &Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
+        let ours = self.ours.get_or_init(|| self.join(mpi).map(|comm| Mutex::new(Group::new(comm))));
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
             Err(reason) => Err(Unserved::Passed(reason.clone())),
         }
+    }
+
+    /// Joins on all ranks, or on none of them.
+    fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
+        // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
+        let joined = unsafe { RawComm::from_mpi(self.handle) };
+        let mut all = c_int::from(joined.is_ok());
+        // SAFETY: one integer in place on every rank.
+        let agreed = unsafe {
+            let (own, constants) = (mpi.in_place().cast_const(), mpi.constants());
+            mpi.allreduce(own, (&raw mut all).cast(), 1, constants.types.int, constants.ops.min, self.handle)
+        };
+        match (joined, agreed) {
+            (Err(error), _) => Err(error.to_string().into()),
+            (_, Err(error)) => Err(error.to_string().into()),
+            (Ok(_), Ok(())) if all == 0 => Err("another rank could not join".into()),
+            (Ok(comm), Ok(())) => Ok(comm),
+        }
+    }
+
+    /// A communicator for comparing calls; none if it could not be made. Collective the first time.
+    pub(crate) fn private(&self, mpi: &'static Mpi) -> Option<&Private> {
+        self.private.get_or_init(|| Private::of(mpi, self.handle, self.rank)).as_ref()
+    }
+
+    /// This rank is in a call with it until what is returned is dropped.
+    pub(crate) fn attend<'a>(&self, watch: &'a Watch, mpi: &Mpi, text: &str) -> Option<Present<'a>> {
+        let attendance = self.attendance.get_or_init(|| watch.attendance(mpi, self.handle, self.size));
+        attendance.as_ref().map(|attendance| watch.enter(attendance, text))
+    }
+
+    /// Whether it is one group of several ranks.
+    pub(crate) fn several(&self) -> bool {
+        self.several
     }
 
     /// Whether there is a reason against ours that needs no try.
@@ -142,7 +194,7 @@ impl Member {
 
 impl Group {
     fn new(comm: RawComm) -> Group {
-        Group { plans: Vec::new(), places: HashMap::new(), last: 0, comm }
+        Group { plans: Vec::new(), places: HashMap::new(), last: 0, fresh: false, turns: Turns::default(), comm }
     }
 
     /// The plan for a call, made at the first one of its shape.
@@ -151,6 +203,7 @@ impl Group {
         call: &RawCall,
         forced: Option<&str>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>), Unserved> {
+        self.fresh = false;
         if self.plans.get(self.last).is_none_or(|(known, _)| known != call) {
             self.last = match self.places.get(call) {
                 Some(place) => *place,
@@ -195,6 +248,7 @@ impl Group {
             self.plans.clear();
             self.places.clear();
         }
+        self.fresh = true;
         self.places.insert(call.clone(), self.plans.len());
         self.plans.push((call.clone(), planned));
         Ok(self.plans.len() - 1)

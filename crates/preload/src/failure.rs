@@ -20,7 +20,8 @@ pub(crate) const fn passed(reason: &'static str) -> Unserved {
 }
 
 /// An argument that no collective takes: MPI says what is wrong with it.
-pub(crate) const REFUSED: Unserved = passed("an argument that MPI refuses");
+pub(crate) const REFUSED: Unserved = passed(REFUSED_TEXT);
+pub(crate) const REFUSED_TEXT: &str = "an argument that MPI refuses";
 
 impl From<Error> for Unserved {
     fn from(error: Error) -> Unserved {

@@ -11,6 +11,7 @@
 //! **Nothing happens** before `MPI_Init` and after `MPI_Finalize`, or with `ALLHANDS=off`. A communicator of ours is made where
 //! a program's communicator first has a blocking collective to be served, and ends with it: MPI tells, by an attribute.
 
+mod check;
 mod collectives;
 mod comms;
 mod entries;
@@ -18,7 +19,11 @@ mod failure;
 mod memory;
 mod narrow;
 mod report;
+mod roll;
+mod said;
 mod serve;
 mod session;
 mod settings;
+mod turns;
 mod types;
+mod watch;

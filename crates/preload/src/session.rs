@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use allhands_mpi::{Handle, Mpi};
 
+use crate::check::Check;
 use crate::comms::Comms;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::types::Types;
+use crate::watch::Watch;
 
 /// What calls are served with.
 pub(crate) struct Session {
@@ -22,6 +24,10 @@ pub(crate) struct Session {
     pub(crate) comms: Comms,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
+    /// Whether ranks agree on what they call, if the user wants to know.
+    pub(crate) check: Option<Check>,
+    /// Who is late, if the user wants to know.
+    pub(crate) watch: Option<Watch>,
 }
 
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -91,6 +97,12 @@ pub(crate) fn end() {
                 eprintln!("allhands: there is no report: {error}");
             }
             session.comms.end();
+            if let Some(watch) = &session.watch {
+                watch.end();
+            }
+            if let Some(check) = &session.check {
+                check.end(session.mpi);
+            }
         });
     }
 }
@@ -103,8 +115,15 @@ impl Session {
         // SAFETY: two functions that do what MPI asks of them; the key is writable.
         let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
         mpi.check("MPI_Comm_create_keyval", code).map_err(|error| error.to_string())?;
-        let report = settings.report.as_ref().map(|_| Report::default());
-        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report })
+        let report = settings.report.as_ref().map(|_| Report::new());
+        let check = settings.check.then(|| Check::new(mpi)).transpose().map_err(|error| error.to_string())?;
+        let watch = settings.timeout.map(|most| Watch::new(mpi, most)).transpose()?;
+        Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report, check, watch })
+    }
+
+    /// Whether somebody wants to know what calls say, before they are served.
+    pub(crate) fn listens(&self) -> bool {
+        self.check.is_some() || self.watch.is_some()
     }
 }
 

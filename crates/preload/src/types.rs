@@ -61,6 +61,17 @@ impl Types {
 }
 
 impl Basic {
+    /// What a program calls it, where there is a kernel for it.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        let (element, _) = self.element?;
+        Some(match element {
+            Type::I32 => "int",
+            Type::F32 => "float",
+            Type::F64 => "double",
+            other => other.name(),
+        })
+    }
+
     /// The kernels' type, if they have this operation on it and MPI allows it.
     pub(crate) fn reduced_by(&self, operation: Operation) -> Option<Type> {
         use Operation::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor};

@@ -1,0 +1,240 @@
+//! `ALLHANDS_CHECK`: before a collective, ranks compare what they have called. What differs is named, and ends the job.
+//!
+//! Every rank gives the words of its call, and all get those with the smallest and those with the largest hash: one allreduce of
+//! the MPI's own, with an operation of ours, on a communicator of ours, whatever the calls are. So nothing that a rank does
+//! before depends on its call.
+
+use std::ffi::{c_int, c_void};
+use std::time::Duration;
+
+use allhands_mpi::{Handle, Mpi};
+
+use crate::comms::Member;
+use crate::failure::Unserved;
+use crate::said::{Said, Words, hash};
+use crate::session::Session;
+
+/// What comparing needs besides a communicator.
+pub(crate) struct Check {
+    both: Handle,
+    outermost: Handle,
+}
+
+/// A call of one rank.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Record {
+    hash: u64,
+    rank: u64,
+    text: [u8; TEXT],
+}
+
+const TEXT: usize = 240;
+
+/// The one with the smallest hash, and the one with the largest; of equals, the lowest rank's.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Both {
+    least: Record,
+    most: Record,
+}
+
+/// A communicator of ours, for as long as the program's that it was made from.
+pub(crate) struct Private {
+    mpi: &'static Mpi,
+    handle: Handle,
+}
+
+impl Private {
+    /// Collective.
+    pub(crate) fn of(mpi: &'static Mpi, handle: Handle, me: usize) -> Option<Private> {
+        // A duplicate would call the functions of the program's attributes.
+        let handle = mpi.comm_split(handle, Some(0), me as i32).ok()??;
+        let _ = mpi.comm_errors_return(handle);
+        Some(Private { mpi, handle })
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if self.mpi.finalized() == Ok(false) {
+            let _ = self.mpi.comm_free(self.handle);
+        }
+    }
+}
+
+impl Check {
+    pub(crate) fn new(mpi: &Mpi) -> allhands_mpi::Result<Check> {
+        let both = mpi.type_contiguous(size_of::<Both>(), mpi.constants().types.byte)?;
+        mpi.type_commit(both)?;
+        // SAFETY: it combines elements of the one type that it is used with.
+        let outermost = unsafe { mpi.op_create(outermost, true)? };
+        Ok(Check { both, outermost })
+    }
+
+    /// Compares a call with what the other ranks of its communicator have called; does not return if it differs. Collective,
+    /// and waits for all of them.
+    pub(crate) fn compare(
+        &self,
+        session: &Session,
+        member: &Member,
+        words: &Words,
+        said: &Said,
+    ) -> Result<(), Unserved> {
+        let mpi = session.mpi;
+        let Some(Private { handle: comm, .. }) = member.private(mpi) else { return Ok(()) };
+        let Both { least, most } = self.reduced(mpi, *comm, Record::new(member.rank, &words.text))?;
+        if least.hash != most.hash {
+            let (one, other) = if least.rank > most.rank { (least, most) } else { (most, least) };
+            let sentence = format!("rank {} called {} where rank {} called {}", one.rank, one, other.rank, other);
+            end(mpi, member, &sentence);
+        }
+        match said.exchanged.get() {
+            Some((given, expected)) => self.exchanged(mpi, *comm, member, given, expected),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether every rank of an alltoallv gets as much as it expects, once it is clear that all are in one.
+    fn exchanged(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        member: &Member,
+        given: &[u64],
+        expected: &[u64],
+    ) -> Result<(), Unserved> {
+        let mut came = vec![0u64; given.len()];
+        // SAFETY: a word for each rank, and one from each.
+        unsafe {
+            let (from, to) = (given.as_ptr().cast(), came.as_mut_ptr().cast());
+            mpi.alltoall(from, to, 1, mpi.constants().types.uint64_t, comm)?;
+        }
+        let wrong = came.iter().zip(expected).enumerate().find(|(_, (came, expected))| came != expected);
+        let sentence = wrong.map(|(other, (came, expected))| {
+            let me = member.rank;
+            format!(
+                "rank {me} expects {expected} bytes from rank {other} in MPI_Alltoallv where rank {other} sends it {came}"
+            )
+        });
+        let mut mine = Record::new(member.rank, sentence.as_deref().unwrap_or_default());
+        mine.hash = u64::from(sentence.is_some());
+        let Both { most, .. } = self.reduced(mpi, comm, mine)?;
+        if most.hash != 0 {
+            end(mpi, member, &most.to_string());
+        }
+        Ok(())
+    }
+
+    fn reduced(&self, mpi: &Mpi, comm: Handle, mine: Record) -> Result<Both, Unserved> {
+        let mut both = Both { least: mine, most: mine };
+        // SAFETY: one element of its type in place, with its operation.
+        let code = unsafe {
+            let at = (&raw mut both).cast();
+            (mpi.raw().allreduce)(mpi.in_place().cast_const(), at, 1, self.both, self.outermost, comm)
+        };
+        mpi.check("MPI_Allreduce", code)?;
+        Ok(both)
+    }
+
+    pub(crate) fn end(&self, mpi: &Mpi) {
+        let _ = mpi.op_free(self.outermost);
+        let _ = mpi.type_free(self.both);
+    }
+}
+
+impl Record {
+    fn new(rank: usize, text: &str) -> Record {
+        let mut record = Record { hash: hash(text.bytes()), rank: rank as u64, text: [0; TEXT] };
+        let length = text.floor_char_boundary(TEXT);
+        record.text[..length].copy_from_slice(&text.as_bytes()[..length]);
+        record
+    }
+}
+
+impl std::fmt::Display for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.text.iter().position(|byte| *byte == 0).unwrap_or(TEXT);
+        f.write_str(&String::from_utf8_lossy(&self.text[..length]))
+    }
+}
+
+/// MPI's function for the operation. What it gets may lie anywhere.
+unsafe extern "C" fn outermost(from: *mut c_void, to: *mut c_void, length: *mut c_int, _: *mut c_void) {
+    let (from, to) = (from.cast_const().cast::<Both>(), to.cast::<Both>());
+    // SAFETY: MPI gives so many elements of the type, which is plain words and bytes.
+    unsafe {
+        for index in 0..*length as usize {
+            let (one, other) = (from.add(index).read_unaligned(), to.add(index).read_unaligned());
+            to.add(index).write_unaligned(one.with(other));
+        }
+    }
+}
+
+impl Both {
+    fn with(self, other: Both) -> Both {
+        let least = |record: &Record| (record.hash, record.rank);
+        let most = |record: &Record| (!record.hash, record.rank);
+        Both {
+            least: std::cmp::min_by_key(self.least, other.least, least),
+            most: std::cmp::min_by_key(self.most, other.most, most),
+        }
+    }
+}
+
+/// Says what is wrong, once, and ends the job. All ranks of the communicator know it: the first says it, before the others end.
+fn end(mpi: &Mpi, member: &Member, sentence: &str) {
+    if member.rank == 0 {
+        eprintln!("allhands: {sentence}");
+    } else {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    mpi.abort(mpi.world(), 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(rank: usize, text: &str) -> Both {
+        let record = Record::new(rank, text);
+        Both { least: record, most: record }
+    }
+
+    #[test]
+    fn calls_that_differ_survive_every_order_of_combining() {
+        let texts = ["a", "a", "b", "a", "a"];
+        for first in 0..texts.len() {
+            let order = (0..texts.len()).map(|index| (first + index * 2) % texts.len());
+            let all = order.map(|rank| both(rank, texts[rank])).reduce(Both::with).unwrap();
+            let mut found = [(all.least.to_string(), all.least.rank), (all.most.to_string(), all.most.rank)];
+            found.sort();
+            assert_eq!(found, [("a".into(), 0), ("b".into(), 2)]);
+        }
+        let same = both(1, "a").with(both(0, "a"));
+        assert_eq!((same.least.hash, same.least.rank), (same.most.hash, 0));
+    }
+
+    #[test]
+    fn elements_are_combined_where_they_lie() {
+        let mut memory = [0u8; 2 * size_of::<Both>() + 1];
+        let (from, mut length) = ([both(1, "x"), both(3, "y")], 2);
+        let to = memory[1..].as_mut_ptr();
+        // SAFETY: two elements each.
+        unsafe {
+            to.cast::<[Both; 2]>().write_unaligned([both(0, "x"), both(2, "z")]);
+            let from = from.as_ptr().cast_mut().cast();
+            outermost(from, to.cast(), &mut length, std::ptr::null_mut());
+            let [one, other] = to.cast::<[Both; 2]>().read_unaligned();
+            assert_eq!((one.least.rank, one.most.rank), (0, 0));
+            assert_eq!(other.least.rank + other.most.rank, 5);
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut_where_a_letter_ends() {
+        let text = "ä".repeat(200);
+        assert_eq!(Record::new(0, &text).to_string(), "ä".repeat(120));
+        assert_ne!(Record::new(0, &text).hash, Record::new(0, &text[2..]).hash);
+    }
+}
