@@ -9,6 +9,7 @@ mod launch;
 mod libraries;
 mod mpi;
 mod preload;
+mod tells;
 mod test;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY]
+       cargo xtask tells [LIBRARY]
        cargo xtask bench mpi [--output FILE] [--quick]
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
@@ -26,6 +28,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
   preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
+  tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
         ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+        ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };

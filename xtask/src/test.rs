@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, failures, mpi, preload};
+use crate::{Result, failures, mpi, preload, tells};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -56,6 +56,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     conformance::run(&program, &libraries, wish)?;
     failures::run(&program, &libraries)?;
     preload::run(&libraries)?;
+    tells::run(&libraries)?;
     eprintln!("xtask: all passed");
     Ok(())
 }

@@ -30,6 +30,7 @@ use crate::error::Result;
 pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
+pub use crate::log::{log, logs};
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
 

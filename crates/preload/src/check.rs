@@ -18,6 +18,8 @@ use crate::session::Session;
 pub(crate) struct Check {
     both: Handle,
     outermost: Handle,
+    /// This rank of the world.
+    me: usize,
 }
 
 /// A call of one rank.
@@ -26,10 +28,12 @@ pub(crate) struct Check {
 struct Record {
     hash: u64,
     rank: u64,
+    /// The rank in the world, of which the communicator may be a part.
+    world: u64,
     text: [u8; TEXT],
 }
 
-const TEXT: usize = 240;
+const TEXT: usize = 232;
 
 /// The one with the smallest hash, and the one with the largest; of equals, the lowest rank's.
 #[derive(Clone, Copy)]
@@ -69,7 +73,7 @@ impl Check {
         mpi.type_commit(both)?;
         // SAFETY: it combines elements of the one type that it is used with.
         let outermost = unsafe { mpi.op_create(outermost, true)? };
-        Ok(Check { both, outermost })
+        Ok(Check { both, outermost, me: mpi.comm_rank(mpi.world())? })
     }
 
     /// Compares a call with what the other ranks of its communicator have called; does not return if it differs. Collective,
@@ -83,10 +87,10 @@ impl Check {
     ) -> Result<(), Unserved> {
         let mpi = session.mpi;
         let Some(Private { handle: comm, .. }) = member.private(mpi) else { return Ok(()) };
-        let Both { least, most } = self.reduced(mpi, *comm, Record::new(member.rank, &words.text))?;
+        let Both { least, most } = self.reduced(mpi, *comm, Record::new(member.rank, self.me, &words.text))?;
         if least.hash != most.hash {
             let (one, other) = if least.rank > most.rank { (least, most) } else { (most, least) };
-            let sentence = format!("rank {} called {} where rank {} called {}", one.rank, one, other.rank, other);
+            let sentence = format!("{} called {one} where {} called {other}", one.who(), other.who());
             end(mpi, member, &sentence);
         }
         match said.exchanged.get() {
@@ -117,7 +121,7 @@ impl Check {
                 "rank {me} expects {expected} bytes from rank {other} in MPI_Alltoallv where rank {other} sends it {came}"
             )
         });
-        let mut mine = Record::new(member.rank, sentence.as_deref().unwrap_or_default());
+        let mut mine = Record::new(member.rank, self.me, sentence.as_deref().unwrap_or_default());
         mine.hash = u64::from(sentence.is_some());
         let Both { most, .. } = self.reduced(mpi, comm, mine)?;
         if most.hash != 0 {
@@ -144,11 +148,19 @@ impl Check {
 }
 
 impl Record {
-    fn new(rank: usize, text: &str) -> Record {
-        let mut record = Record { hash: hash(text.bytes()), rank: rank as u64, text: [0; TEXT] };
+    fn new(rank: usize, world: usize, text: &str) -> Record {
+        let hash = hash(text.bytes());
+        let mut record = Record { hash, rank: rank as u64, world: world as u64, text: [0; TEXT] };
         let length = text.floor_char_boundary(TEXT);
         record.text[..length].copy_from_slice(&text.as_bytes()[..length]);
         record
+    }
+
+    fn who(&self) -> String {
+        match self.rank == self.world {
+            true => format!("rank {}", self.rank),
+            false => format!("rank {} (of the world {})", self.rank, self.world),
+        }
     }
 }
 
@@ -197,7 +209,7 @@ mod tests {
     use super::*;
 
     fn both(rank: usize, text: &str) -> Both {
-        let record = Record::new(rank, text);
+        let record = Record::new(rank, rank, text);
         Both { least: record, most: record }
     }
 
@@ -234,7 +246,8 @@ mod tests {
     #[test]
     fn long_words_are_cut_where_a_letter_ends() {
         let text = "ä".repeat(200);
-        assert_eq!(Record::new(0, &text).to_string(), "ä".repeat(120));
-        assert_ne!(Record::new(0, &text).hash, Record::new(0, &text[2..]).hash);
+        assert_eq!(Record::new(0, 0, &text).to_string(), "ä".repeat(TEXT / 2));
+        assert_ne!(Record::new(0, 0, &text).hash, Record::new(0, 0, &text[2..]).hash);
+        assert_eq!(Record::new(1, 3, "a").who(), "rank 1 (of the world 3)");
     }
 }

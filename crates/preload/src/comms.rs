@@ -1,7 +1,7 @@
 //! The program's communicators, and ours for them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -74,11 +74,13 @@ pub(crate) struct Comms {
     key: c_int,
     met: AtomicU64,
     table: RwLock<HashMap<Handle, Arc<Member>>>,
+    /// What was said of calls that are passed on.
+    logged: Mutex<HashSet<(u64, Collective, Option<usize>, String)>>,
 }
 
 impl Comms {
     pub(crate) fn new(key: c_int) -> Comms {
-        Comms { key, met: AtomicU64::new(0), table: RwLock::default() }
+        Comms { key, met: AtomicU64::new(0), table: RwLock::default(), logged: Mutex::default() }
     }
 
     /// A communicator as the program names it. What MPI would refuse, MPI shall refuse.
@@ -121,6 +123,22 @@ impl Comms {
         });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         Ok(member)
+    }
+
+    /// Says why a call is passed on, unless it was said of its like on this communicator.
+    pub(crate) fn log(
+        &self,
+        session: &Session,
+        comm: Handle,
+        collective: Collective,
+        bytes: Option<usize>,
+        reason: &str,
+    ) {
+        let Ok(member) = self.member(session, comm) else { return };
+        let like = (member.number, collective, bytes, reason.to_owned());
+        if member.rank == 0 && self.logged.lock().unwrap_or_else(PoisonError::into_inner).insert(like) {
+            allhands::raw::log(collective.name(), bytes, member.size, "the MPI", reason);
+        }
     }
 
     /// The program frees it.

@@ -27,6 +27,8 @@ struct Call<'a> {
     bytes: Option<usize>,
     /// When the serving began, if somebody wants to know.
     began: Option<Instant>,
+    /// Whether there is a plan for it, be it that of calling the MPI's own; then that was logged.
+    planned: bool,
     /// Whose turn it is, where ours and the MPI's own are compared.
     turn: Option<Turn>,
     /// While the others are to see this rank in it.
@@ -44,7 +46,7 @@ pub(crate) fn serve(
     let Some(session) = session::current() else { return own() };
     let comm = session.mpi.abi().handle(comm);
     let began = session.report.as_ref().map(|_| Instant::now());
-    let mut call = Call { session, collective, function, comm, bytes: None, began, turn: None, present: None };
+    let mut call = Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, present: None };
     match session::inside(|| call.attempt(read)) {
         Some(Ok(chosen)) => {
             let chosen = chosen.as_deref();
@@ -59,6 +61,7 @@ pub(crate) fn serve(
             if call.turn.is_some() {
                 call.began = Some(Instant::now());
             }
+            call.log(&reason);
             let code = own();
             call.note(By::Theirs(&reason));
             code
@@ -95,6 +98,7 @@ impl Call<'_> {
         if self.collective == Collective::Alltoallv {
             task.agree(member.rank, &mut group)?;
         }
+        self.planned = true;
         let forced = session.settings.forced(self.collective);
         if session.settings.compare {
             group.plan(&task.call, forced)?;
@@ -130,6 +134,14 @@ impl Call<'_> {
             self.began = self.began.map(|_| Instant::now());
         }
         member.refusal().map_or(task, Err)
+    }
+
+    /// Says why the MPI serves calls like this, at the first of them, where no plan has said it.
+    #[inline]
+    fn log(&self, reason: &str) {
+        if !self.planned && self.session.settings.log {
+            self.session.comms.log(self.session, self.comm, self.collective, self.bytes, reason);
+        }
     }
 
     fn note(&self, by: By<'_>) {

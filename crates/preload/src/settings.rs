@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: Option<Duration>,
     /// Whether ours and the MPI's own take turns.
     pub(crate) compare: bool,
+    /// Whether decisions are logged; this process' own wish.
+    pub(crate) log: bool,
 }
 
 impl Settings {
@@ -31,7 +33,8 @@ impl Settings {
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
         let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE];
         let mine = names.map(|name| std::env::var(name).unwrap_or_default()).join("\0");
-        Settings::read(&shared(mpi, mine).map_err(|error| error.to_string())?)
+        let settings = Settings::read(&shared(mpi, mine).map_err(|error| error.to_string())?)?;
+        Ok(Settings { log: allhands::raw::logs(), ..settings })
     }
 
     /// The values of the variables, in their order.

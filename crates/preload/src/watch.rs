@@ -172,22 +172,29 @@ impl Shared {
 
 /// Who is where, in words, ranks of the same whereabouts together.
 fn told(text: &str, seen: impl Iterator<Item = (usize, Option<Whereabouts>)>) -> String {
+    // In this order.
+    const OTHER_MACHINES: u8 = 4;
     let mut parts: BTreeMap<(u8, String), Vec<usize>> = BTreeMap::new();
     for (rank, whereabouts) in seen {
         let (order, part) = match whereabouts {
             Some(Whereabouts::Here(call)) if call == text => (0, "arrived".into()),
             Some(Whereabouts::Here(call)) => (1, format!("arrived with {call}")),
             Some(Whereabouts::Gone) => (2, "arrived and gone on".into()),
-            Some(Whereabouts::Missing(None)) => (3, "not arrived: in no collective".into()),
-            Some(Whereabouts::Missing(Some(call))) => (3, format!("not arrived: in {call}")),
-            Some(Whereabouts::Left) => (3, "not arrived: after MPI_Finalize".into()),
-            None => (4, "on other machines, where those who have arrived tell of them".into()),
+            Some(Whereabouts::Missing(None)) => (3, "not arrived, being in no collective".into()),
+            Some(Whereabouts::Missing(Some(call))) => (3, format!("not arrived, being in {call}")),
+            Some(Whereabouts::Left) => (3, "not arrived, being after MPI_Finalize".into()),
+            None => (OTHER_MACHINES, "on other machines, where those who have arrived tell of themselves".into()),
         };
         parts.entry((order, part)).or_default().push(rank);
     }
-    let phrase = |((_, part), ranks): ((u8, String), Vec<usize>)| {
-        let ranks_of = if ranks.len() == 1 { "rank" } else { "ranks" };
-        format!("{ranks_of} {} {part}", listed(&ranks))
+    let phrase = |((order, part), ranks): ((u8, String), Vec<usize>)| {
+        let (noun, verb) = match (ranks.len(), order) {
+            (1, OTHER_MACHINES) => ("rank", "is"),
+            (_, OTHER_MACHINES) => ("ranks", "are"),
+            (1, _) => ("rank", "has"),
+            _ => ("ranks", "have"),
+        };
+        format!("{noun} {} {verb} {part}", listed(&ranks))
     };
     parts.into_iter().map(phrase).collect::<Vec<_>>().join("; ")
 }
@@ -214,9 +221,9 @@ mod tests {
         let seen = [here(), here(), Some(Whereabouts::Missing(None)), here(), elsewhere(), elsewhere(), None];
         assert_eq!(
             told("MPI_Barrier()", seen.into_iter().enumerate()),
-            "ranks 0-1, 3 arrived; ranks 4-5 not arrived: in MPI_Bcast(root 0, 4 bytes); \
-             rank 2 not arrived: in no collective; \
-             rank 6 on other machines, where those who have arrived tell of them"
+            "ranks 0-1, 3 have arrived; ranks 4-5 have not arrived, being in MPI_Bcast(root 0, 4 bytes); \
+             rank 2 has not arrived, being in no collective; \
+             rank 6 is on other machines, where those who have arrived tell of themselves"
         );
     }
 
@@ -225,8 +232,8 @@ mod tests {
         let seen = [Whereabouts::Here("MPI_Bcast(root 0, 4 bytes)".into()), Whereabouts::Gone, Whereabouts::Left];
         assert_eq!(
             told("MPI_Barrier()", seen.into_iter().map(Some).enumerate()),
-            "rank 0 arrived with MPI_Bcast(root 0, 4 bytes); rank 1 arrived and gone on; \
-             rank 2 not arrived: after MPI_Finalize"
+            "rank 0 has arrived with MPI_Bcast(root 0, 4 bytes); rank 1 has arrived and gone on; \
+             rank 2 has not arrived, being after MPI_Finalize"
         );
     }
 }

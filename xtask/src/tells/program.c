@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "";
     MPI_Comm world = MPI_COMM_WORLD;
     int odd = me == 1, result = 0;
-    int counts[3] = {1, 2, 3}, places[3] = {0, 1, 3}, wrong[3] = {1, 3, 2}, even[3] = {0, 8, 16}, ones[3] = {1, 1, 1};
+    int counts[3] = {1, 2, 3}, places[3] = {0, 1, 3}, wrong[3] = {1, 3, 2}, even[3] = {0, 8, 16}, ones[3] = {1, 1, 1}, more[3] = {1, 1, 2};
 
     if (CASE("right")) result = right();
     if (CASE("counts")) MPI_Allreduce(from, to, odd ? 5 : 4, MPI_DOUBLE, MPI_SUM, world);
@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
     if (CASE("blocks")) MPI_Reduce_scatter(from, to, odd ? wrong : counts, MPI_DOUBLE, MPI_SUM, world);
     if (CASE("gathered")) MPI_Allgatherv(from, odd ? 1 : counts[me], MPI_INT, to, counts, places, MPI_INT, world);
     if (CASE("exchanged"))
-        MPI_Alltoallv(from, odd ? counts : ones, even, MPI_INT, to, ones, even, MPI_INT, world);
+        MPI_Alltoallv(from, odd ? more : ones, even, MPI_INT, to, ones, even, MPI_INT, world);
     if (CASE("part")) {
         MPI_Comm part;
         MPI_Comm_split(world, me > 0, me, &part);
