@@ -303,13 +303,14 @@ impl Comm {
         };
         // The first rank speaks for all.
         let told = (self.me == 0 && logs()).then(|| (ask.bytes(), decision.algorithm.clone(), decision.why.clone()));
-        let collective = ask.collective.name();
+        let collective = ask.collective;
         let core = match decision.algorithm.as_str() {
             native::NAME => self.native(&ask, &problem, decision)?,
             _ => self.scheduled(ask, problem, decision)?,
         };
         if let Some((bytes, algorithm, why)) = told {
-            log(collective, Some(bytes), self.size(), &algorithm, &why);
+            let moves = collective != Collective::Barrier;
+            log(collective.name(), moves.then_some(bytes), self.size(), &algorithm, &why);
         }
         Ok(Rc::new(RefCell::new(core)))
     }

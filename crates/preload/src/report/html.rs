@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{Compared, Row, Share, Whole, gain, size, time, up_to};
+use super::{Compared, Gain, Row, Share, Whole, size, time, up_to};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -131,7 +131,7 @@ fn calls(rows: &[Row]) -> String {
             number(tally.calls.to_string(), tally.calls),
             number(size(tally.bytes), tally.bytes),
             number(time(tally.seconds), tally.seconds),
-            word(by, if key.algorithm.is_some() { "" } else { "theirs" }),
+            word(by, if key.algorithm.is_some() { "served" } else { "served theirs" }),
             word(why, "why"),
         ]
     }))
@@ -145,7 +145,11 @@ fn compared(all: &[Compared]) -> String {
     let headings = ["collective", "bytes", "ranks", "calls", "ours", "the MPI's", "ours is"];
     let table = table(&headings, all.iter().map(|compared| {
         let Compared { collective, up_to_bytes, ours, mpi, ranks } = compared;
-        let class = if mpi.seconds >= ours.seconds { "good" } else { "bad" };
+        let class = match Gain::of(compared) {
+            Gain::None => "",
+            Gain::Faster(_) => "good",
+            Gain::Slower(_) => "bad",
+        };
         vec![
             word(collective, ""),
             number(up_to(*up_to_bytes), up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
@@ -153,7 +157,7 @@ fn compared(all: &[Compared]) -> String {
             number(format!("{}+{}", ours.calls, mpi.calls), ours.calls),
             number(time(ours.seconds), ours.seconds),
             number(time(mpi.seconds), mpi.seconds),
-            (gain(compared), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
+            (Gain::of(compared).to_string(), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
         ]
     }));
     format!(

@@ -351,12 +351,32 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// By how much ours is faster or slower: `1.50x faster`.
-fn gain(compared: &Compared) -> String {
-    let (ours, mpi) = (compared.ours.seconds, compared.mpi.seconds);
-    match mpi >= ours {
-        true => format!("{:.2}x faster", mpi / ours.max(1e-12)),
-        false => format!("{:.2}x slower", ours / mpi.max(1e-12)),
+/// What ours is worth beside the MPI's own.
+enum Gain {
+    /// They are as fast: no more than a twentieth apart.
+    None,
+    Faster(f64),
+    Slower(f64),
+}
+
+impl Gain {
+    fn of(compared: &Compared) -> Gain {
+        let (ours, mpi) = (compared.ours.seconds.max(1e-12), compared.mpi.seconds.max(1e-12));
+        match mpi / ours {
+            ratio if ratio > 1.05 => Gain::Faster(ratio),
+            ratio if ratio < 1.0 / 1.05 => Gain::Slower(1.0 / ratio),
+            _ => Gain::None,
+        }
+    }
+}
+
+impl std::fmt::Display for Gain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Gain::None => write!(f, "as fast"),
+            Gain::Faster(times) => write!(f, "{times:.2}x faster"),
+            Gain::Slower(times) => write!(f, "{times:.2}x slower"),
+        }
     }
 }
 

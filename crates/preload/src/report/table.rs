@@ -1,6 +1,6 @@
 //! The report as text.
 
-use super::{Compared, Row, Whole, gain, size, time, up_to};
+use super::{Compared, Gain, Row, Whole, size, time, up_to};
 
 const HEADINGS: [&str; 8] = ["collective", "bytes", "ranks", "calls", "data", "time", "served by", "why"];
 const COMPARED: [&str; 7] = ["collective", "bytes", "ranks", "calls", "ours", "the MPI's", "ours is"];
@@ -65,6 +65,6 @@ fn sides(compared: &Compared) -> [String; 7] {
         format!("{}+{}", compared.ours.calls, compared.mpi.calls),
         time(compared.ours.seconds),
         time(compared.mpi.seconds),
-        gain(compared),
+        Gain::of(compared).to_string(),
     ]
 }

@@ -111,6 +111,23 @@ fn files_are_replaced_as_a_whole() {
 }
 
 #[test]
+fn what_is_gained_or_lost_is_said() {
+    let said = |ours, mpi| {
+        let side = |seconds| Side { calls: 1, seconds };
+        let compared = Compared {
+            collective: "bcast".into(),
+            up_to_bytes: None,
+            ours: side(ours),
+            mpi: side(mpi),
+            ranks: 1,
+        };
+        Gain::of(&compared).to_string()
+    };
+    assert_eq!([said(1.0, 1.04), said(1.04, 1.0)], ["as fast", "as fast"]);
+    assert_eq!([said(1.0, 1.5), said(3.0, 1.0)], ["1.50x faster", "3.00x slower"]);
+}
+
+#[test]
 fn numbers_have_units() {
     assert_eq!([0, 512, 4096, 1 << 20, 1536].map(size), ["0 B", "512 B", "4 KiB", "1 MiB", "1.5 KiB"]);
     assert_eq!([2e-6, 0.5, 12.0].map(time), ["2.0 us", "500.0 ms", "12.0 s"]);
