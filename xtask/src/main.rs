@@ -21,6 +21,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask preload [LIBRARY]
        cargo xtask tells [LIBRARY]
        cargo xtask bench mpi [--output FILE] [--quick]
+       cargo xtask bench preload [--output FILE]
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
                 the command itself, and all of the following
@@ -29,7 +30,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
   preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
   tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
-  bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
+  bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
+  bench preload what the preload adds to a call, beside the Rust API and the MPI's own functions";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.
 type Result<T> = std::result::Result<T, String>;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
         ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
+        ["bench", "preload", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::preload(&wish)),
         _ => None,
     };
     match outcome {

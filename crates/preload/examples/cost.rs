@@ -22,7 +22,9 @@ const BATCH: usize = 200;
 fn main() -> Result<()> {
     let mpi = allhands_mpi::load()?;
     // SAFETY: MPI's function of this name, as the program's linker would find it.
-    unsafe { std::mem::transmute::<*mut c_void, Init>(preloaded(c"MPI_Init")?)(std::ptr::null_mut(), std::ptr::null_mut()) };
+    unsafe {
+        std::mem::transmute::<*mut c_void, Init>(preloaded(c"MPI_Init")?)(std::ptr::null_mut(), std::ptr::null_mut())
+    };
     let world = mpi.world();
     let (me, own) = (mpi.comm_rank(world)?, mpi.symbol(c"PMPI_Allreduce").ok_or("no PMPI_Allreduce")?);
     if own == preloaded(c"MPI_Allreduce")? {

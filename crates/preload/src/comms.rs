@@ -13,7 +13,8 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use crate::check::Private;
-use crate::failure::{REFUSED, Unserved};
+use crate::failure::{REFUSED, Unserved, lasting, passed};
+use crate::handles::Handles;
 use crate::session::Session;
 use crate::turns::Turns;
 use crate::watch::{Attendance, Present, Watch};
@@ -57,7 +58,7 @@ pub(crate) enum Planned {
         chosen: Arc<Chosen>,
     },
     /// The MPI's own is faster, or forced.
-    Theirs(String),
+    Theirs(&'static str),
 }
 
 /// An algorithm, and why.
@@ -69,13 +70,16 @@ pub(crate) struct Chosen {
 /// Calls of more shapes than this make their plans anew.
 const MOST_PLANS: usize = 256;
 
+/// Calls that are passed on alike: on which communicator, what, and why.
+type Like = (u64, Collective, Option<usize>, String);
+
 pub(crate) struct Comms {
     /// Of the attribute by which MPI tells that a communicator is freed.
     key: c_int,
     met: AtomicU64,
-    table: RwLock<HashMap<Handle, Arc<Member>>>,
+    table: RwLock<Handles<Arc<Member>>>,
     /// What was said of calls that are passed on.
-    logged: Mutex<HashSet<(u64, Collective, Option<usize>, String)>>,
+    logged: Mutex<HashSet<Like>>,
 }
 
 impl Comms {
@@ -190,6 +194,11 @@ impl Member {
         self.private.get_or_init(|| Private::of(mpi, self.handle, self.rank)).as_ref()
     }
 
+    /// The same, if it was made.
+    pub(crate) fn privately(&self) -> Option<&Private> {
+        self.private.get()?.as_ref()
+    }
+
     /// This rank is in a call with it until what is returned is dropped.
     pub(crate) fn attend<'a>(&self, watch: &'a Watch, mpi: &Mpi, text: &str) -> Option<Present<'a>> {
         let attendance = self.attendance.get_or_init(|| watch.attendance(mpi, self.handle, self.size));
@@ -230,7 +239,7 @@ impl Group {
         }
         match &mut self.plans[self.last].1 {
             Planned::Ours { plan, chosen } => Ok((plan, chosen)),
-            Planned::Theirs(why) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
+            Planned::Theirs(why) => Err(passed(why)),
         }
     }
 
@@ -258,7 +267,7 @@ impl Group {
         let plan = self.comm.plan(call, &options)?;
         let (algorithm, why) = (plan.algorithm(), plan.why());
         let planned = match algorithm.as_str() {
-            "mpi" => Planned::Theirs(why),
+            "mpi" => Planned::Theirs(lasting(why)),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
         };
         // Every rank makes the same calls, so all of them start afresh at the same one.

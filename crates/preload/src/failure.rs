@@ -1,7 +1,9 @@
 //! Why a call is not served here, or went wrong.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
@@ -12,6 +14,18 @@ pub(crate) enum Unserved {
     Passed(Cow<'static, str>),
     /// It was ours to serve, and failed.
     Failed(Error),
+}
+
+/// A reason that is given again and again. There are few of them, and they stay.
+pub(crate) fn lasting(reason: String) -> &'static str {
+    static REASONS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = reasons.get(reason.as_str()) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(reason.into_boxed_str());
+    reasons.insert(kept);
+    kept
 }
 
 /// A call that is handed to the MPI, and why.
@@ -54,5 +68,17 @@ fn code(mpi: &Mpi, error: &Error) -> c_int {
         Error::Request(_) | Error::Length { .. } | Error::Seats { .. } | Error::Setting { .. } => classes.arg,
         Error::Panicked { .. } => classes.intern,
         _ => classes.other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_kept_once() {
+        let [one, same, other] = ["a", "a", "b"].map(|reason| lasting(reason.into()));
+        assert!(std::ptr::eq(one, same));
+        assert_eq!((one, other), ("a", "b"));
     }
 }

@@ -16,6 +16,7 @@ mod collectives;
 mod comms;
 mod entries;
 mod failure;
+mod handles;
 mod memory;
 mod narrow;
 mod report;

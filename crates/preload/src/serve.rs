@@ -46,7 +46,8 @@ pub(crate) fn serve(
     let Some(session) = session::current() else { return own() };
     let comm = session.mpi.abi().handle(comm);
     let began = session.report.as_ref().map(|_| Instant::now());
-    let mut call = Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, present: None };
+    let mut call =
+        Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, present: None };
     match session::inside(|| call.attempt(read)) {
         Some(Ok(chosen)) => {
             let chosen = chosen.as_deref();
@@ -131,6 +132,7 @@ impl Call<'_> {
         }
         if let Some(check) = &session.check {
             check.compare(session, member, &words, &said)?;
+            // Waiting for the others is not this collective's time.
             self.began = self.began.map(|_| Instant::now());
         }
         member.refusal().map_or(task, Err)

@@ -1,6 +1,5 @@
 //! What the environment asks for. The first rank's decides for all.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use allhands_mpi::Mpi;
@@ -15,7 +14,8 @@ const COMPARE: &str = "ALLHANDS_COMPARE";
 /// Settings; the same on every rank.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Settings {
-    forced: HashMap<Collective, String>,
+    /// Few, and asked in every call.
+    forced: Vec<(Collective, String)>,
     /// Where the report goes: `1` for the standard error, else a file.
     pub(crate) report: Option<String>,
     /// Whether ranks compare their calls.
@@ -67,14 +67,15 @@ impl Settings {
             if algorithm != "mpi" {
                 Choice::parse(collective, algorithm).map_err(|error| wrong(&format!("{error}")))?;
             }
-            settings.forced.insert(collective, algorithm.into());
+            settings.forced.retain(|(known, _)| *known != collective);
+            settings.forced.push((collective, algorithm.into()));
         }
         Ok(settings)
     }
 
     /// The algorithm that the user wants for a collective.
     pub(crate) fn forced(&self, collective: Collective) -> Option<&str> {
-        self.forced.get(&collective).map(String::as_str)
+        self.forced.iter().find(|(known, _)| *known == collective).map(|(_, algorithm)| algorithm.as_str())
     }
 }
 
@@ -127,20 +128,24 @@ mod tests {
 
     #[test]
     fn variables_come_in_their_order() {
-        let settings = Settings::read("bcast=mpi\0report.html\01\00.5\01").unwrap();
+        let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1"].join("\0")).unwrap();
         assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
         assert_eq!(settings.report.as_deref(), Some("report.html"));
         assert_eq!((settings.check, settings.compare), (true, true));
         assert_eq!(settings.timeout, Some(Duration::from_millis(500)));
-        assert_eq!(Settings::read("\00\00\00\00").unwrap(), Settings::default());
-        assert_eq!(Settings::read("\0\0\0\01").unwrap().report.as_deref(), Some("1"), "a comparison is seen");
-        for (text, fact) in [
-            ("\0\0yes", "ALLHANDS_CHECK=yes is not understood; set it to 1, or not at all"),
-            ("\0\0\0soon", "ALLHANDS_TIMEOUT=soon is no time; give it in seconds, such as 30 or 0.5"),
-            ("\0\0\0-1", "ALLHANDS_TIMEOUT=-1 is no time; give it in seconds, such as 30 or 0.5"),
-            ("\0\0\0\02", "ALLHANDS_COMPARE=2 is not understood; set it to 1, or not at all"),
+        assert_eq!(Settings::read(&["", "0", "0", "0", "0"].join("\0")).unwrap(), Settings::default());
+        assert_eq!(
+            Settings::read(&["", "", "", "", "1"].join("\0")).unwrap().report.as_deref(),
+            Some("1"),
+            "a comparison is seen"
+        );
+        for (values, fact) in [
+            (["", "", "yes", "", ""], "ALLHANDS_CHECK=yes is not understood; set it to 1, or not at all"),
+            (["", "", "", "soon", ""], "ALLHANDS_TIMEOUT=soon is no time; give it in seconds, such as 30 or 0.5"),
+            (["", "", "", "-1", ""], "ALLHANDS_TIMEOUT=-1 is no time; give it in seconds, such as 30 or 0.5"),
+            (["", "", "", "", "2"], "ALLHANDS_COMPARE=2 is not understood; set it to 1, or not at all"),
         ] {
-            assert_eq!(Settings::read(text).unwrap_err(), fact);
+            assert_eq!(Settings::read(&values.join("\0")).unwrap_err(), fact);
         }
     }
 

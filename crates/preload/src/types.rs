@@ -1,9 +1,9 @@
 //! MPI's predefined datatypes and operations, and what they are here.
 
-use std::collections::HashMap;
-
 use allhands::kernels::{Operation, Type};
 use allhands_mpi::{Handle, Mpi};
+
+use crate::handles::Handles;
 
 /// A predefined datatype.
 #[derive(Clone, Copy)]
@@ -26,15 +26,15 @@ enum Allowed {
 }
 
 pub(crate) struct Types {
-    basic: HashMap<Handle, Basic>,
-    operations: HashMap<Handle, Operation>,
+    basic: Handles<Basic>,
+    operations: Handles<Operation>,
 }
 
 impl Types {
     /// Looked up once: those that this MPI has.
     pub(crate) fn new(mpi: &Mpi) -> Types {
         let null = mpi.constants().handles.datatype_null;
-        let mut basic = HashMap::new();
+        let mut basic = Handles::default();
         for (handle, element) in datatypes(mpi) {
             let (Ok(size), Ok((0, extent))) = (mpi.type_size(handle), mpi.type_extent(handle)) else { continue };
             let extent = extent as usize;

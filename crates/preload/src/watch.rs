@@ -66,8 +66,7 @@ impl Watch {
         // SAFETY: the world lives.
         let memory = unsafe { NodeMemory::of_mpi(world, words) }.map_err(|error| fact(&error))?;
         let place = memory.as_ref().and_then(|memory| memory.ranks().iter().position(|rank| *rank == me)).unwrap_or(0);
-        let shared =
-            Arc::new(Shared { most, memory, place, calls: Mutex::default(), ended: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { most, memory, place, calls: Mutex::default(), ended: AtomicBool::new(false) });
         let looker = std::thread::Builder::new().name("allhands-watch".into()).spawn({
             let shared = shared.clone();
             move || shared.look()
@@ -119,9 +118,8 @@ impl Drop for Present<'_> {
             roll.row(self.shared.place).end(slot);
         }
         let mut calls = self.shared.calls();
-        let mine = calls.iter().position(|call| {
-            call.number == self.number && Arc::ptr_eq(&call.attendance, &self.attendance)
-        });
+        let mine =
+            calls.iter().position(|call| call.number == self.number && Arc::ptr_eq(&call.attendance, &self.attendance));
         if let Some(mine) = mine {
             calls.swap_remove(mine);
         }

@@ -18,7 +18,10 @@ const MOST: Duration = Duration::from_secs(60);
 const DIFFERENT: [(&str, &str); 11] = [
     ("counts", "rank 1 called MPI_Allreduce(5 x double, sum) where rank 0 called MPI_Allreduce(4 x double, sum)"),
     ("roots", "rank 1 called MPI_Bcast(root 2, 16 bytes) where rank 0 called MPI_Bcast(root 0, 16 bytes)"),
-    ("collectives", "rank 1 called MPI_Reduce(root 1, 4 x double, sum) where rank 0 called MPI_Bcast(root 0, 16 bytes)"),
+    (
+        "collectives",
+        "rank 1 called MPI_Reduce(root 1, 4 x double, sum) where rank 0 called MPI_Bcast(root 0, 16 bytes)",
+    ),
     ("operations", "rank 1 called MPI_Allreduce(4 x double, max) where rank 0 called MPI_Allreduce(4 x double, sum)"),
     ("types", "rank 1 called MPI_Allreduce(4 x float, sum) where rank 0 called MPI_Allreduce(4 x int, sum)"),
     (

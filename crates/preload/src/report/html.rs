@@ -121,20 +121,23 @@ fn number(text: String, value: impl ToString) -> Cell {
 
 fn calls(rows: &[Row]) -> String {
     let headings = ["collective", "bytes", "ranks", "calls", "data", "time", "served by", "why"];
-    table(&headings, rows.iter().map(|row| {
-        let (by, why) = row.served();
-        let Row { key, tally } = row;
-        vec![
-            word(&key.collective, ""),
-            number(up_to(key.up_to_bytes), key.up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
-            number(tally.ranks.to_string(), tally.ranks),
-            number(tally.calls.to_string(), tally.calls),
-            number(size(tally.bytes), tally.bytes),
-            number(time(tally.seconds), tally.seconds),
-            word(by, if key.algorithm.is_some() { "served" } else { "served theirs" }),
-            word(why, "why"),
-        ]
-    }))
+    table(
+        &headings,
+        rows.iter().map(|row| {
+            let (by, why) = row.served();
+            let Row { key, tally } = row;
+            vec![
+                word(&key.collective, ""),
+                number(up_to(key.up_to_bytes), key.up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
+                number(tally.ranks.to_string(), tally.ranks),
+                number(tally.calls.to_string(), tally.calls),
+                number(size(tally.bytes), tally.bytes),
+                number(time(tally.seconds), tally.seconds),
+                word(by, if key.algorithm.is_some() { "served" } else { "served theirs" }),
+                word(why, "why"),
+            ]
+        }),
+    )
 }
 
 /// Nothing where nothing was compared.
@@ -143,23 +146,26 @@ fn compared(all: &[Compared]) -> String {
         return String::new();
     }
     let headings = ["collective", "bytes", "ranks", "calls", "ours", "the MPI's", "ours is"];
-    let table = table(&headings, all.iter().map(|compared| {
-        let Compared { collective, up_to_bytes, ours, mpi, ranks } = compared;
-        let class = match Gain::of(compared) {
-            Gain::None => "",
-            Gain::Faster(_) => "good",
-            Gain::Slower(_) => "bad",
-        };
-        vec![
-            word(collective, ""),
-            number(up_to(*up_to_bytes), up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
-            number(ranks.to_string(), ranks),
-            number(format!("{}+{}", ours.calls, mpi.calls), ours.calls),
-            number(time(ours.seconds), ours.seconds),
-            number(time(mpi.seconds), mpi.seconds),
-            (Gain::of(compared).to_string(), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
-        ]
-    }));
+    let table = table(
+        &headings,
+        all.iter().map(|compared| {
+            let Compared { collective, up_to_bytes, ours, mpi, ranks } = compared;
+            let class = match Gain::of(compared) {
+                Gain::None => "",
+                Gain::Faster(_) => "good",
+                Gain::Slower(_) => "bad",
+            };
+            vec![
+                word(collective, ""),
+                number(up_to(*up_to_bytes), up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
+                number(ranks.to_string(), ranks),
+                number(format!("{}+{}", ours.calls, mpi.calls), ours.calls),
+                number(time(ours.seconds), ours.seconds),
+                number(time(mpi.seconds), mpi.seconds),
+                (Gain::of(compared).to_string(), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
+            ]
+        }),
+    );
     format!(
         "<h2>Ours against the MPI's own</h2>
 <p>They took turns: the median time of a call on a rank, the mean of all ranks.</p>

@@ -28,8 +28,11 @@ pub(crate) enum By<'a> {
 pub(crate) struct Report {
     began: Instant,
     rows: Mutex<HashMap<Key, Tally>>,
-    compared: Mutex<HashMap<(Collective, Option<u64>), [Samples; 2]>>,
+    compared: Mutex<HashMap<Kind, [Samples; 2]>>,
 }
+
+/// Calls that are compared with each other; of an alltoallv those of all sizes.
+type Kind = (Collective, Option<u64>);
 
 /// Calls that are one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -224,9 +227,7 @@ impl Whole {
 
     /// Seconds that a rank spent in collectives, on average: in ours, and in the MPI's.
     fn time(&self) -> (f64, f64) {
-        self.shares
-            .iter()
-            .fold((0.0, 0.0), |(ours, mpi), share| (ours + share.ours_seconds, mpi + share.mpi_seconds))
+        self.shares.iter().fold((0.0, 0.0), |(ours, mpi), share| (ours + share.ours_seconds, mpi + share.mpi_seconds))
     }
 
     /// Calls that we served, and all.
@@ -248,8 +249,7 @@ fn shares(parts: &[Part]) -> Vec<Share> {
         .map(|(name, (ours_seconds, mpi_seconds))| Share { collective: name.into(), ours_seconds, mpi_seconds })
         .collect();
     let time = |share: &Share| share.ours_seconds + share.mpi_seconds;
-    shares
-        .sort_by(|one, other| time(other).total_cmp(&time(one)).then_with(|| one.collective.cmp(&other.collective)));
+    shares.sort_by(|one, other| time(other).total_cmp(&time(one)).then_with(|| one.collective.cmp(&other.collective)));
     shares
 }
 

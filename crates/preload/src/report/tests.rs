@@ -72,19 +72,25 @@ fn the_page_is_well_formed_and_says_what_the_table_says() {
     };
     assert_eq!(texts("h1"), ["Collectives of 2 ranks"]);
     assert_eq!(texts("p")[0], "on an <MPI> & more");
-    assert_eq!(texts("dd"), [
-        "2on one machine",
-        "20.0 msfrom MPI_Init to MPI_Finalize",
-        "5.0 ms25 % of the run time",
-        "67 %4 of 6 calls",
-        "80 %4.0 ms of 5.0 ms",
-    ]);
-    assert_eq!(texts("td"), [
-        ["allreduce", "<= 4 KiB", "2", "4+6", "3.0 us", "6.0 us", "2.00x faster"].as_slice(),
-        &["allreduce", "<= 4 KiB", "2", "4", "15.8 KiB", "6.0 ms", "ring", "the caller's wish"],
-        &["bcast", "?", "2", "2", "0 B", "1.0 ms", "the MPI", "an intercommunicator"],
-    ]
-    .concat());
+    assert_eq!(
+        texts("dd"),
+        [
+            "2on one machine",
+            "20.0 msfrom MPI_Init to MPI_Finalize",
+            "5.0 ms25 % of the run time",
+            "67 %4 of 6 calls",
+            "80 %4.0 ms of 5.0 ms",
+        ]
+    );
+    assert_eq!(
+        texts("td"),
+        [
+            ["allreduce", "<= 4 KiB", "2", "4+6", "3.0 us", "6.0 us", "2.00x faster"].as_slice(),
+            &["allreduce", "<= 4 KiB", "2", "4", "15.8 KiB", "6.0 ms", "ring", "the caller's wish"],
+            &["bcast", "?", "2", "2", "0 B", "1.0 ms", "the MPI", "an intercommunicator"],
+        ]
+        .concat()
+    );
     let widths: Vec<&str> = document
         .descendants()
         .filter(|node| node.has_tag_name("rect"))
@@ -114,13 +120,8 @@ fn files_are_replaced_as_a_whole() {
 fn what_is_gained_or_lost_is_said() {
     let said = |ours, mpi| {
         let side = |seconds| Side { calls: 1, seconds };
-        let compared = Compared {
-            collective: "bcast".into(),
-            up_to_bytes: None,
-            ours: side(ours),
-            mpi: side(mpi),
-            ranks: 1,
-        };
+        let compared =
+            Compared { collective: "bcast".into(), up_to_bytes: None, ours: side(ours), mpi: side(mpi), ranks: 1 };
         Gain::of(&compared).to_string()
     };
     assert_eq!([said(1.0, 1.04), said(1.04, 1.0)], ["as fast", "as fast"]);
