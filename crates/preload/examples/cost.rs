@@ -2,7 +2,7 @@
 //!
 //! Batches of calls take turns in an order that is shuffled alike on every rank: an 8-byte allreduce through `MPI_Allreduce` of the
 //! preload beside the same through the Rust API, and calls that are passed on beside the MPI's own function called by its address.
-//! `cargo xtask bench preload` runs it with the settings that it needs.
+//! An argument is the number of batches of each kind, 1000 by default. `cargo xtask bench preload` runs it with the settings that it needs.
 
 use std::error::Error;
 use std::ffi::{CStr, c_int, c_void};
@@ -16,7 +16,6 @@ type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
 type Allreduce = unsafe extern "C" fn(*const c_void, *mut c_void, c_int, Handle, Handle, Handle) -> c_int;
 type Alltoall = unsafe extern "C" fn(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle) -> c_int;
 
-const ROUNDS: usize = 1000;
 const BATCH: usize = 200;
 
 fn main() -> Result<()> {
@@ -31,7 +30,8 @@ fn main() -> Result<()> {
         return Err("the preload is not there; run this under `allhands exec`".into());
     }
     let mut subject = Subject::new(mpi)?;
-    let times = subject.measure(mpi)?;
+    let rounds = std::env::args().nth(1).map_or(Ok(1000), |word| word.parse())?;
+    let times = subject.measure(mpi, rounds)?;
     if me == 0 {
         report(&times);
     }
@@ -94,11 +94,11 @@ impl Subject {
     }
 
     /// Nanoseconds of a call, by kind and round: the slower rank's.
-    fn measure(&mut self, mpi: &Mpi) -> Result<Vec<Vec<f64>>> {
-        let mut times = vec![Vec::with_capacity(ROUNDS); KINDS.len()];
+    fn measure(&mut self, mpi: &Mpi, rounds: usize) -> Result<Vec<Vec<f64>>> {
+        let mut times = vec![Vec::with_capacity(rounds); KINDS.len()];
         let mut order: Vec<usize> = (0..KINDS.len()).collect();
         let mut seed = 1u64;
-        for round in 0..ROUNDS + 20 {
+        for round in 0..rounds + 20 {
             for index in (1..order.len()).rev() {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 order.swap(index, (seed >> 33) as usize % (index + 1));
@@ -151,7 +151,7 @@ impl Subject {
 }
 
 fn report(times: &[Vec<f64>]) {
-    println!("{ROUNDS} batches of {BATCH} calls each, by turns; nanoseconds of a call: median (10 %, 90 %)");
+    println!("{} batches of {BATCH} calls each, by turns; nanoseconds of a call: median (10 %, 90 %)", times[0].len());
     for (kind, times) in KINDS.iter().zip(times) {
         println!("{kind:46} {}", spread(times, 1));
     }

@@ -273,6 +273,8 @@ fn end(mpi: &Mpi, rank: usize, sentence: &str, others: Others) -> ! {
     }
     if rank == 0 || matches!(others, Others::MayNot) {
         eprintln!("allhands: {sentence}");
+        // Intel's launcher may break at the abort and lose what it has not passed on.
+        std::thread::sleep(Duration::from_millis(200));
     }
     mpi.abort(mpi.world(), 1)
 }

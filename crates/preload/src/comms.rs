@@ -1,8 +1,10 @@
 //! The program's communicators, and ours for them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{c_int, c_void};
+use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -73,10 +75,17 @@ const MOST_PLANS: usize = 256;
 /// Calls that are passed on alike: on which communicator, what, and why.
 type Like = (u64, Collective, Option<usize>, String);
 
+thread_local! {
+    /// The communicator of this thread's last call, how many had been removed by then, and its place in the table.
+    static RECENT: Cell<(u64, Handle, *const Member)> = const { Cell::new((0, 0, null())) };
+}
+
 pub(crate) struct Comms {
     /// Of the attribute by which MPI tells that a communicator is freed.
     key: c_int,
     met: AtomicU64,
+    /// One more than were removed from the table.
+    removed: AtomicU64,
     table: RwLock<Handles<Arc<Member>>>,
     /// What was said of calls that are passed on.
     logged: Mutex<HashSet<Like>>,
@@ -84,7 +93,27 @@ pub(crate) struct Comms {
 
 impl Comms {
     pub(crate) fn new(key: c_int) -> Comms {
-        Comms { key, met: AtomicU64::new(0), table: RwLock::default(), logged: Mutex::default() }
+        Comms {
+            key,
+            met: AtomicU64::new(0),
+            removed: AtomicU64::new(1),
+            table: RwLock::default(),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// The same as [`member`](Comms::member), without counting who uses it, for a call that is being made with it.
+    pub(crate) fn recent(&self, session: &Session, handle: Handle) -> Result<&Member, Unserved> {
+        // Before the table is asked: a removal in between is noticed at the next call.
+        let removed = self.removed.load(Ordering::Acquire);
+        let (then, known, mut member) = RECENT.get();
+        if then != removed || known != handle {
+            member = Arc::as_ptr(&self.member(session, handle)?);
+            RECENT.set((removed, handle, member));
+        }
+        // SAFETY: nothing was removed from the table since it was seen there, or else the number had changed; it stays there until the program frees the communicator, which it
+        // must not do, in any thread, before its call has returned.
+        Ok(unsafe { &*member })
     }
 
     /// A communicator as the program names it. What MPI would refuse, MPI shall refuse.
@@ -148,6 +177,7 @@ impl Comms {
     /// The program frees it.
     pub(crate) fn remove(&self, handle: Handle) {
         let member = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        self.removed.fetch_add(1, Ordering::AcqRel);
         // Its end calls MPI, and MPI us: not while the table is locked.
         drop(member);
     }
@@ -155,6 +185,7 @@ impl Comms {
     /// Ends all of ours, in an order that is the same on every rank.
     pub(crate) fn end(&self) {
         let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
+        self.removed.fetch_add(1, Ordering::AcqRel);
         let mut members: Vec<Arc<Member>> = table.into_values().collect();
         members.sort_by_key(|member| member.number);
         members.into_iter().for_each(drop);

@@ -82,13 +82,13 @@ impl Call<'_> {
         read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     ) -> Result<Option<Arc<Chosen>>, Unserved> {
         let session = self.session;
-        let member = session.comms.member(session, self.comm)?;
+        let member = session.comms.recent(session, self.comm)?;
         let mut task = match session.listens() && member.several() {
             false => match member.refusal() {
                 Some(refusal) => return Err(refusal),
-                None => read(Caller { session, member: &member, said: None })?,
+                None => read(Caller { session, member, said: None })?,
             },
-            true => self.announced(&member, read)?,
+            true => self.announced(member, read)?,
         };
         self.bytes = Some(task.bytes);
         // As many everywhere: no rank waits for this one.
