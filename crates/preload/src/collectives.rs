@@ -53,6 +53,7 @@ impl Task {
     ///
     /// # Safety
     /// The program's memory is as it says.
+    #[inline]
     pub(crate) unsafe fn run(&self, mpi: &Mpi, comm: Handle, plan: &mut RawPlan) -> Result<(), Unserved> {
         let Task { input, output, .. } = self;
         let staged = |region: &Region| match region.direct() {
@@ -102,6 +103,7 @@ type Send = *const c_void;
 type Receive = *mut c_void;
 
 impl Caller<'_> {
+    #[inline]
     fn in_place(&self, send: Send) -> bool {
         send == self.session.mpi.in_place().cast_const()
     }
@@ -275,6 +277,7 @@ impl Caller<'_> {
         apart(Task { call, input, output, gives: false, expected, bytes })
     }
 
+    #[inline(always)]
     pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
         self.say_reduction(None, || number.to_string(), datatype, op);
         let wanted = Wanted { collective: Collective::Allreduce, amount: Amount::Each(count(number)?), root: 0 };
@@ -345,6 +348,7 @@ impl Caller<'_> {
         }
     }
 
+    #[inline(always)]
     fn reduction(
         &self,
         Wanted { collective, amount, root }: Wanted,
@@ -392,6 +396,7 @@ fn moved(collective: Collective, amount: Amount, root: usize) -> RawCall {
 }
 
 /// Elements of this rank's input and output of a reduction; `None` if they cannot be counted.
+#[inline]
 fn lengths(collective: Collective, amount: &Amount, rank: usize, root: usize, size: usize) -> Option<(usize, usize)> {
     Some(match (collective, amount) {
         (Collective::Reduce, Amount::Each(count)) if rank != root => (*count, 0),
@@ -415,6 +420,7 @@ fn alone(unserved: Unserved) -> Unserved {
 }
 
 /// Buffers that begin at the same place are not in place, but wrong: some MPIs say so.
+#[inline(always)]
 fn apart(task: Task) -> Outcome {
     match &task.input {
         Some(input) if input.at() == task.output.at() && input.bytes() > 0 && task.output.bytes() > 0 => {

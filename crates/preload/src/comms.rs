@@ -103,6 +103,7 @@ impl Comms {
     }
 
     /// The same as [`member`](Comms::member), without counting who uses it, for a call that is being made with it.
+    #[inline]
     pub(crate) fn recent(&self, session: &Session, handle: Handle) -> Result<&Member, Unserved> {
         // Before the table is asked: a removal in between is noticed at the next call.
         let removed = self.removed.load(Ordering::Acquire);
@@ -194,6 +195,7 @@ impl Comms {
 
 impl Member {
     /// Ours for it. Collective the first time.
+    #[inline]
     pub(crate) fn group(&self, mpi: &Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
         let ours = self.ours.get_or_init(|| self.join(mpi).map(|comm| Mutex::new(Group::new(comm))));
         match ours {
@@ -242,6 +244,7 @@ impl Member {
     }
 
     /// Whether there is a reason against ours that needs no try.
+    #[inline]
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
             Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
@@ -256,6 +259,7 @@ impl Group {
     }
 
     /// The plan for a call, made at the first one of its shape.
+    #[inline]
     pub(crate) fn plan(
         &mut self,
         call: &RawCall,

@@ -46,11 +46,13 @@ impl Datatype {
     }
 
     /// Elements of a reduction, which are taken as they lie, gaps included.
+    #[inline]
     pub(crate) fn element(handle: Handle, bytes: usize) -> Datatype {
         Datatype { handle, size: bytes, extent: bytes as isize, dense: true }
     }
 
     /// The bytes of so many.
+    #[inline]
     pub(crate) fn bytes(&self, count: usize) -> Result<usize, Unserved> {
         self.size.checked_mul(count).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)
     }
@@ -97,6 +99,7 @@ impl Numbers {
 }
 
 /// A count of the program's.
+#[inline]
 pub(crate) fn count(number: i64) -> Result<usize, Unserved> {
     usize::try_from(number).map_err(|_| REFUSED)
 }
@@ -133,6 +136,7 @@ impl Region {
     }
 
     /// So many elements.
+    #[inline(always)]
     pub(crate) fn new(at: *mut u8, count: usize, datatype: Datatype) -> Result<Region, Unserved> {
         datatype.bytes(count)?;
         if at.is_null() && count > 0 && datatype.dense {
@@ -164,11 +168,13 @@ impl Region {
     }
 
     /// The same memory, which is used as it is only at multiples of this.
+    #[inline(always)]
     pub(crate) fn aligned(self, align: usize) -> Region {
         Region { align, ..self }
     }
 
     /// Bytes of data.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let count = match &self.parts {
             Parts::One(count) => *count,
@@ -183,6 +189,7 @@ impl Region {
     }
 
     /// The address, if the data lie there one after the other.
+    #[inline]
     pub(crate) fn direct(&self) -> Option<*mut u8> {
         let together = self.datatype.dense && matches!(self.parts, Parts::One(_)) || self.bytes() == 0;
         (together && (self.at as usize).is_multiple_of(self.align)).then_some(self.at)

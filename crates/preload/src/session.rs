@@ -39,6 +39,7 @@ thread_local! {
 }
 
 /// The session, if there is one now and the program is calling.
+#[inline]
 pub(crate) fn current() -> Option<&'static Session> {
     if !RUNNING.load(Ordering::Acquire) || INSIDE.get() {
         return None;
@@ -47,6 +48,7 @@ pub(crate) fn current() -> Option<&'static Session> {
 }
 
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
+#[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
     struct Outside(bool);
     impl Drop for Outside {

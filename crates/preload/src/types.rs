@@ -50,11 +50,13 @@ impl Types {
     }
 
     /// The predefined datatype of this handle.
+    #[inline]
     pub(crate) fn basic(&self, datatype: Handle) -> Option<Basic> {
         self.basic.get(&datatype).copied()
     }
 
     /// The predefined operation of this handle.
+    #[inline]
     pub(crate) fn operation(&self, op: Handle) -> Option<Operation> {
         self.operations.get(&op).copied()
     }
@@ -73,6 +75,7 @@ impl Basic {
     }
 
     /// The kernels' type, if they have this operation on it and MPI allows it.
+    #[inline]
     pub(crate) fn reduced_by(&self, operation: Operation) -> Option<Type> {
         use Operation::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor};
         let (element, allowed) = self.element?;
