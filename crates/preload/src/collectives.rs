@@ -56,6 +56,12 @@ impl Task {
     #[inline]
     pub(crate) unsafe fn run(&self, mpi: &Mpi, comm: Handle, plan: &mut RawPlan) -> Result<(), Unserved> {
         let Task { input, output, .. } = self;
+        if let Some(input) = input
+            && let (Some(source), Some(target)) = (input.direct(), output.direct())
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { plan.run(source, target) }.map_err(Unserved::from);
+        }
         let staged = |region: &Region| match region.direct() {
             Some(_) => Vec::new(),
             None => vec![0u128; region.bytes().div_ceil(16)],
@@ -108,6 +114,7 @@ impl Caller<'_> {
         send == self.session.mpi.in_place().cast_const()
     }
 
+    #[inline]
     fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
         Datatype::of(self.session, self.session.mpi.abi().handle(handle))
     }
@@ -128,6 +135,7 @@ impl Caller<'_> {
         })
     }
 
+    #[inline(always)]
     pub(crate) fn bcast(&self, buffer: Receive, number: i64, datatype: Handle, root: i32) -> Outcome {
         if let Some(said) = self.said {
             said.note(&[Some(format!("root {root}")), Some(self.bytes_said(number, datatype))]);
@@ -145,15 +153,18 @@ impl Caller<'_> {
         })
     }
 
+    #[inline(always)]
     pub(crate) fn allgather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
         self.regular(Collective::Allgather, send, receive, 1)
     }
 
+    #[inline(always)]
     pub(crate) fn alltoall(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
         self.regular(Collective::Alltoall, send, receive, self.member.size)
     }
 
     /// Blocks of one size, of which the input has so many.
+    #[inline(always)]
     fn regular(
         &self,
         collective: Collective,

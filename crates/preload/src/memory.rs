@@ -26,11 +26,16 @@ pub(crate) struct Datatype {
 }
 
 impl Datatype {
+    #[inline]
     pub(crate) fn of(session: &Session, handle: Handle) -> Result<Datatype, Unserved> {
         if let Some(basic) = session.types.basic(handle) {
             let dense = basic.size == basic.extent;
             return Ok(Datatype { handle, size: basic.size, extent: basic.extent as isize, dense });
         }
+        Datatype::derived(session, handle)
+    }
+
+    fn derived(session: &Session, handle: Handle) -> Result<Datatype, Unserved> {
         if handle == session.mpi.constants().handles.datatype_null {
             return Err(REFUSED);
         }

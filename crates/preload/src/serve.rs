@@ -44,6 +44,9 @@ pub(crate) fn serve(
     own: impl FnOnce() -> c_int,
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
+    if session.leaves(collective) {
+        return own();
+    }
     let comm = session.mpi.abi().handle(comm);
     let began = session.report.as_ref().map(|_| Instant::now());
     let mut call =

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Collective;
 
 use crate::check::Check;
 use crate::comms::Comms;
@@ -121,6 +122,13 @@ impl Session {
         let check = settings.check.then(|| Check::new(mpi)).transpose().map_err(|error| error.to_string())?;
         let watch = settings.timeout.map(|most| Watch::new(mpi, most)).transpose()?;
         Ok(Session { mpi, types: Types::new(mpi), settings, comms: Comms::new(key), report, check, watch })
+    }
+
+    /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
+    #[inline]
+    pub(crate) fn leaves(&self, collective: Collective) -> bool {
+        let told = self.report.is_some() || self.listens() || self.settings.log;
+        !told && self.settings.forced(collective) == Some("mpi")
     }
 
     /// Whether somebody wants to know what calls say, before they are served.
