@@ -54,6 +54,11 @@ impl Job {
         self.out.so_far()
     }
 
+    /// What it has said on the standard error so far.
+    pub(crate) fn said(&self) -> String {
+        self.err.so_far()
+    }
+
     /// The processes of the job, the launcher among them.
     fn members(&self) -> Vec<u32> {
         let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };

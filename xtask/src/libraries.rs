@@ -124,6 +124,11 @@ pub(crate) fn named(name: &str) -> Result<Library> {
 }
 
 impl Library {
+    /// The folder with `include` and `lib` that programs are compiled against, if it is one of ours.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        ["openmpi", "mpich", "intel"].contains(&self.name).then(|| mpi::environment(self.name))
+    }
+
     /// The command that runs `program` on so many ranks.
     pub(crate) fn command(&self, ranks: usize, program: &Path) -> Command {
         let mut command = Command::new(&self.launcher);

@@ -13,6 +13,7 @@ mod launch;
 mod libraries;
 mod mpi;
 mod preload;
+mod tells;
 mod test;
 
 use std::process::ExitCode;
@@ -22,10 +23,12 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY]
+       cargo xtask tells [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask header
        cargo xtask install --prefix DIR
        cargo xtask bench mpi [--output FILE] [--quick]
+       cargo xtask bench preload [--output FILE]
        cargo xtask cluster up|run|down|race|table ... (--help says more)
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
@@ -35,10 +38,12 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
   preload       mpi4py's own tests of collectives, and a program with requests of all kinds, under `allhands exec`, on Open MPI,
                 MPICH and Intel MPI
+  tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   header        makes allhands.h anew from the source of the C API
   install       builds for release; installs the command, liballhands.so, its header and pkg-config file (below DESTDIR, if set)
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
+  bench preload what the preload adds to a call, beside the Rust API and the MPI's own functions
   cluster       an emulated cluster on this machine, which needs Linux and root: builds it, runs MPI jobs on it, removes it; races
                 our collectives against those of three MPIs on it";
 
@@ -58,7 +63,9 @@ fn main() -> ExitCode {
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
         ["header"] => Some(header::write()),
+        ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
+        ["bench", "preload", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::preload(&wish)),
         _ => None,
     };
     match outcome {

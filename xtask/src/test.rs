@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, capi, failures, header, mpi, preload};
+use crate::{Result, capi, failures, header, mpi, preload, tells};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -58,6 +58,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     failures::run(&program, &libraries)?;
     preload::run(&libraries)?;
     capi::run(&libraries)?;
+    tells::run(&libraries)?;
     eprintln!("xtask: all passed");
     Ok(())
 }

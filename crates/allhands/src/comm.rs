@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
+use crate::log::{log, logs};
 use crate::native::{self, Native};
 use crate::op::{self, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
@@ -305,11 +306,18 @@ impl Comm {
                 self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
             }
         };
+        // The first rank speaks for all.
+        let told = (self.me == 0 && logs()).then(|| (ask.bytes(), decision.algorithm.clone(), decision.why.clone()));
+        let collective = ask.collective;
         let core = match decision.algorithm.as_str() {
             native::NAME if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
             native::NAME => self.native(&ask, &problem, decision)?,
             _ => self.scheduled(ask, problem, decision)?,
         };
+        if let Some((bytes, algorithm, why)) = told {
+            let moves = collective != Collective::Barrier;
+            log(collective.name(), moves.then_some(bytes), self.size(), &algorithm, &why);
+        }
         Ok(Rc::new(RefCell::new(core)))
     }
 

@@ -5,7 +5,7 @@
 
 mod seating;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_mpi::{Handle, Mpi, ThreadLevel};
@@ -15,7 +15,7 @@ use crate::choose::{Evidence, Texts};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job};
-use crate::node::memory::{Address, Mapping};
+use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
 use crate::world::World;
 
@@ -90,6 +90,24 @@ const BODY: usize = 8 * 1024;
 /// On nodes of more ranks than this, to save memory.
 const BODY_OF_MANY: usize = 2 * 1024;
 
+/// Memory that the ranks of a communicator on one machine have in common, for what they want each other to see.
+///
+/// ```no_run
+/// use std::sync::atomic::Ordering;
+/// # let world = 0;
+/// // SAFETY: a communicator of the MPI in this process.
+/// if let Some(memory) = unsafe { allhands::raw::NodeMemory::of_mpi(world, 1)? } {
+///     memory.words()[0].fetch_add(1, Ordering::Relaxed); // in the end: how many ranks this machine has
+/// }
+/// # Ok::<(), allhands::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NodeMemory {
+    memory: Mapping,
+    words: usize,
+    ranks: Vec<usize>,
+}
+
 /// What the maker of a node's memory tells the others.
 type Invitation = [u64; 4];
 
@@ -144,53 +162,92 @@ fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
     let comm = local.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
     let body = if ranks <= 64 { BODY } else { BODY_OF_MANY };
-    let bytes = Node::bytes(ranks, body);
-    let mut offer = None;
-    let mut invitation: Invitation = [0; 4];
-    let mut mapping = None;
-    if me == 0
-        && let Ok((memory, offered)) = Mapping::offered(bytes)
-    {
-        let Address { process, descriptor } = offered.address();
-        // Tells this memory from any other file of that number, should processes not see each other's numbers.
-        let stamp = u64::from(process) << 32 ^ memory.as_ptr() as u64 ^ 0x616c_6c68_616e_6473;
-        invitation = [1, process.into(), descriptor.into(), stamp];
-        (mapping, offer) = (Some(memory), Some(offered));
-    }
-    // SAFETY: four words on every rank.
-    unsafe {
-        let word = mpi.constants().types.uint64_t;
-        mpi.bcast(invitation.as_mut_ptr().cast(), 4, word, 0, comm)?;
-    }
-    let [offered, process, descriptor, stamp] = invitation;
-    if me != 0 && offered == 1 {
-        mapping = Mapping::attach(Address { process: process as u32, descriptor: descriptor as u32 }, bytes).ok();
-    }
-    let node = mapping.map(|memory| Node::new(Arc::new(memory), ranks, me, body, Reach::Nowhere));
-    if let Some(node) = &node
-        && me == 0
-    {
-        node.board().stamp.store(stamp, Ordering::Release);
-    }
-    let _ = gather(mpi, comm, [0])?;
-    let stamped = node.as_ref().is_some_and(|node| node.board().stamp.load(Ordering::Acquire) == stamp);
+    let common = Common::map(mpi, comm, Node::bytes(ranks, body))?;
+    let stamp = common.stamp;
     // Whether the kernel lets us read a neighbour's memory: by the word that it names.
     let probe = Box::new(stamp ^ me as u64);
-    let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(stamped)])?;
-    drop(offer);
+    let node = common.memory.map(|memory| Node::new(Arc::new(memory), ranks, me, body, Reach::Nowhere));
+    let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(node.is_some())])?;
+    drop(common.offer);
     let other = (me + 1) % ranks;
     let wanted = std::env::var("ALLHANDS_SINGLE_COPY").as_deref() != Ok("off");
     let can_read = wanted && readable(all[other][0] as u32, all[other][1] as usize, stamp ^ other as u64);
     let can = gather(mpi, comm, [u64::from(can_read)])?;
     drop(probe);
-    if !all.iter().all(|[_, _, stamped]| *stamped == 1) {
-        return Ok(None);
-    }
-    let mut node = node.expect("stamped");
+    let Some(mut node) = node.filter(|_| all.iter().all(|[_, _, mapped]| *mapped == 1)) else { return Ok(None) };
     if can.iter().all(|[can]| *can == 1) {
         node.reach = Reach::kernel(all.iter().map(|[process, ..]| *process as u32).collect());
     }
     Ok(Some(node))
+}
+
+/// Memory that the ranks of a node have mapped, each as far as it could.
+struct Common {
+    memory: Option<Mapping>,
+    /// In its first word; the same on every rank.
+    stamp: u64,
+    offer: Option<Offer>,
+}
+
+impl Common {
+    /// Made by the first rank, mapped by the others. Collective.
+    fn map(mpi: &Mpi, comm: Handle, bytes: usize) -> Result<Common> {
+        let me = mpi.comm_rank(comm)?;
+        let mut invitation: Invitation = [0; 4];
+        let (mut memory, mut offer) = (None, None);
+        if me == 0
+            && let Ok((made, offered)) = Mapping::offered(bytes)
+        {
+            let Address { process, descriptor } = offered.address();
+            // Tells this memory from any other file of that number, should processes not see each other's numbers.
+            let stamp = u64::from(process) << 32 ^ made.as_ptr() as u64 ^ 0x616c_6c68_616e_6473;
+            made.words()[0].store(stamp, Ordering::Release);
+            invitation = [1, process.into(), descriptor.into(), stamp];
+            (memory, offer) = (Some(made), Some(offered));
+        }
+        // SAFETY: four words on every rank.
+        unsafe {
+            let word = mpi.constants().types.uint64_t;
+            mpi.bcast(invitation.as_mut_ptr().cast(), 4, word, 0, comm)?;
+        }
+        let [offered, process, descriptor, stamp] = invitation;
+        if me != 0 && offered == 1 {
+            let address = Address { process: process as u32, descriptor: descriptor as u32 };
+            memory = Mapping::attach(address, bytes).ok();
+        }
+        let memory = memory.filter(|memory| memory.words()[0].load(Ordering::Acquire) == stamp);
+        Ok(Common { memory, stamp, offer })
+    }
+}
+
+impl NodeMemory {
+    /// Collective over the communicator; none on the ranks of a machine where one of them cannot map it.
+    ///
+    /// # Safety
+    /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
+    /// intercommunicator.
+    pub unsafe fn of_mpi(handle: usize, words: usize) -> Result<Option<NodeMemory>> {
+        let mpi = allhands_mpi::load()?;
+        let me = mpi.comm_rank(handle)?;
+        let local = Communicator::own(mpi, mpi.comm_split_shared(handle, me as i32)?)?;
+        let ranks: Vec<usize> =
+            gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
+        // The first word tells that the memory is the one that was offered.
+        let common = Common::map(mpi, local.handle(), (1 + words) * size_of::<u64>())?;
+        let mapped = gather(mpi, local.handle(), [u64::from(common.memory.is_some())])?;
+        let memory = common.memory.filter(|_| mapped.iter().all(|[mapped]| *mapped == 1));
+        Ok(memory.map(|memory| NodeMemory { memory, words, ranks }))
+    }
+
+    /// The memory, which starts as zeros.
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.memory.words()[1..][..self.words]
+    }
+
+    /// The communicator's ranks on this machine.
+    pub fn ranks(&self) -> &[usize] {
+        &self.ranks
+    }
 }
 
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.

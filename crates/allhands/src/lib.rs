@@ -30,6 +30,8 @@ mod job;
 pub mod kernels;
 #[forbid(unsafe_code)]
 mod layout;
+#[forbid(unsafe_code)]
+mod log;
 mod native;
 mod node;
 mod op;

@@ -27,8 +27,10 @@ use allhands_schedule::Collective;
 
 use crate::comm::Comm;
 use crate::error::Result;
+pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
+pub use crate::log::{log, logs};
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
 

@@ -14,6 +14,7 @@ use allhands_schedule::Collective;
 use crate::comms::{Group, Member};
 use crate::failure::{REFUSED, Unserved, passed};
 use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::said::{Said, list};
 use crate::session::Session;
 
 /// A call that is to be served.
@@ -52,7 +53,14 @@ impl Task {
     ///
     /// # Safety
     /// The program's memory is as it says.
+    #[inline]
     pub(crate) unsafe fn run(&self, mpi: &Mpi, plan: &mut RawPlan) -> Result<(), Unserved> {
+        if let Some(input) = &self.input
+            && let (Some(source), Some(target)) = (input.direct(), self.output.direct())
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { plan.run(source, target) }.map_err(Unserved::from);
+        }
         // SAFETY: the caller's promise.
         unsafe {
             let staged = self.stage(mpi)?;
@@ -147,6 +155,8 @@ impl Default for Staged {
 pub(crate) struct Caller<'a> {
     pub(crate) session: &'a Session,
     pub(crate) member: &'a Member,
+    /// Where to note what the arguments say, if somebody wants to know.
+    pub(crate) said: Option<&'a Said>,
 }
 
 /// Memory that is read, as MPI's functions have it.
@@ -155,10 +165,12 @@ type Send = *const c_void;
 type Receive = *mut c_void;
 
 impl Caller<'_> {
+    #[inline]
     fn in_place(&self, send: Send) -> bool {
         send == self.session.mpi.in_place().cast_const()
     }
 
+    #[inline]
     fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
         Datatype::of(self.session, self.session.mpi.abi().handle(handle))
     }
@@ -179,7 +191,11 @@ impl Caller<'_> {
         })
     }
 
+    #[inline(always)]
     pub(crate) fn bcast(&self, buffer: Receive, number: i64, datatype: Handle, root: i32) -> Outcome {
+        if let Some(said) = self.said {
+            said.note(&[Some(format!("root {root}")), Some(self.bytes_said(number, datatype))]);
+        }
         let root = self.root(root)?;
         let output = Region::new(buffer.cast(), count(number)?, self.datatype(datatype)?)?;
         let bytes = output.bytes();
@@ -193,15 +209,18 @@ impl Caller<'_> {
         })
     }
 
+    #[inline(always)]
     pub(crate) fn allgather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
         self.regular(Collective::Allgather, send, receive, 1)
     }
 
+    #[inline(always)]
     pub(crate) fn alltoall(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
         self.regular(Collective::Alltoall, send, receive, self.member.size)
     }
 
     /// Blocks of one size, of which the input has so many.
+    #[inline(always)]
     fn regular(
         &self,
         collective: Collective,
@@ -209,6 +228,11 @@ impl Caller<'_> {
         (receive, received, receive_type): (Receive, i64, Handle),
         blocks: usize,
     ) -> Outcome {
+        if let Some(said) = self.said {
+            let gets = self.bytes_said(received, receive_type);
+            let gives = (!self.in_place(send)).then(|| self.bytes_said(sent, send_type));
+            said.note(&[gives.filter(|gives| *gives != gets).map(|gives| format!("sends {gives}")), Some(gets)]);
+        }
         let received = count(received)?;
         let datatype = self.datatype(receive_type)?;
         let bytes = datatype.bytes(received)?;
@@ -244,6 +268,14 @@ impl Caller<'_> {
         receive_type: Handle,
     ) -> Outcome {
         let Member { rank, size, .. } = *self.member;
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let each = unsafe { self.each_said(numbers, receive_type) };
+            let mine = each.as_ref().map(|each| format!("{} bytes", each[rank]));
+            let gives = (!self.in_place(send)).then(|| self.bytes_said(sent, send_type));
+            let gives = gives.filter(|gives| Some(gives) != mine.as_ref()).map(|gives| format!("sends {gives}"));
+            said.note(&[gives, each.map(|each| format!("{} bytes", list(&each)))]);
+        }
         let datatype = self.datatype(receive_type)?;
         // SAFETY: the caller's promise.
         let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
@@ -277,6 +309,19 @@ impl Caller<'_> {
         send: (Send, Numbers, Numbers, Handle),
         receive: (Receive, Numbers, Numbers, Handle),
     ) -> Outcome {
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let expected = unsafe { self.each_said(receive.1, receive.3) };
+            // SAFETY: the same.
+            let given = match self.in_place(send.0) {
+                true => expected.clone(),
+                false => unsafe { self.each_said(send.1, send.3) },
+            };
+            let unsigned = |each: Vec<i128>| each.into_iter().map(|bytes| u64::try_from(bytes).ok()).collect();
+            let both = given.and_then(unsigned).zip(expected.and_then(unsigned));
+            said.note(&[both.is_none().then(|| "counts that MPI refuses".into())]);
+            let _ = both.map(|both| said.exchanged.set(both));
+        }
         if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
             return Err(passed("counts that only some ranks know"));
         }
@@ -312,7 +357,9 @@ impl Caller<'_> {
         apart(Task { call, input, output, gives: false, expected, bytes })
     }
 
+    #[inline(always)]
     pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
+        self.say_reduction(None, || number.to_string(), datatype, op);
         let wanted = Wanted { collective: Collective::Allreduce, amount: Amount::Each(count(number)?), root: 0 };
         self.reduction(wanted, send, receive, (datatype, op))
     }
@@ -326,6 +373,7 @@ impl Caller<'_> {
         op: Handle,
         root: i32,
     ) -> Outcome {
+        self.say_reduction(Some(root), || number.to_string(), datatype, op);
         let (root, amount) = (self.root(root)?, Amount::Each(count(number)?));
         self.reduction(Wanted { collective: Collective::Reduce, amount, root }, send, receive, (datatype, op))
     }
@@ -338,6 +386,7 @@ impl Caller<'_> {
         datatype: Handle,
         op: Handle,
     ) -> Outcome {
+        self.say_reduction(None, || number.to_string(), datatype, op);
         let amount = Amount::Each(count(number)?);
         self.reduction(
             Wanted { collective: Collective::ReduceScatterBlock, amount, root: 0 },
@@ -357,11 +406,29 @@ impl Caller<'_> {
         datatype: Handle,
         op: Handle,
     ) -> Outcome {
+        self.say_reduction(
+            None,
+            // SAFETY: the caller's promise.
+            || match unsafe { numbers.read(self.member.size) } {
+                Ok(counts) => list(&counts.into_iter().map(i128::from).collect::<Vec<_>>()),
+                Err(_) => "no counts".into(),
+            },
+            datatype,
+            op,
+        );
         // SAFETY: the caller's promise.
         let amount = Amount::Listed(unsafe { counts(numbers, self.member.size)? });
         self.reduction(Wanted { collective: Collective::ReduceScatter, amount, root: 0 }, send, receive, (datatype, op))
     }
 
+    fn say_reduction(&self, root: Option<i32>, amount: impl Fn() -> String, datatype: Handle, op: Handle) {
+        if let Some(said) = self.said {
+            let amount = format!("{} x {}", amount(), self.element_said(datatype));
+            said.note(&[root.map(|root| format!("root {root}")), Some(amount), Some(self.operation_said(op))]);
+        }
+    }
+
+    #[inline(always)]
     fn reduction(
         &self,
         Wanted { collective, amount, root }: Wanted,
@@ -409,6 +476,7 @@ fn moved(collective: Collective, amount: Amount, root: usize) -> RawCall {
 }
 
 /// Elements of this rank's input and output of a reduction; `None` if they cannot be counted.
+#[inline]
 fn lengths(collective: Collective, amount: &Amount, rank: usize, root: usize, size: usize) -> Option<(usize, usize)> {
     Some(match (collective, amount) {
         (Collective::Reduce, Amount::Each(count)) if rank != root => (*count, 0),
@@ -432,6 +500,7 @@ fn alone(unserved: Unserved) -> Unserved {
 }
 
 /// Buffers that begin at the same place are not in place, but wrong: some MPIs say so.
+#[inline(always)]
 fn apart(task: Task) -> Outcome {
     match &task.input {
         Some(input) if input.at() == task.output.at() && input.bytes() > 0 && task.output.bytes() > 0 => {

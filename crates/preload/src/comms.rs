@@ -1,20 +1,26 @@
 //! The program's communicators, and ours for them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_int, c_void};
+use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::Options;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
-use allhands_mpi::Handle;
+use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
-use crate::failure::{REFUSED, Unserved, passed};
+use crate::check::Private;
+use crate::failure::{REFUSED, Unserved, lasting, passed};
+use crate::handles::Handles;
 use crate::requests::{self, Lines};
 use crate::session::Session;
+use crate::turns::Turns;
+use crate::watch::{Attendance, Present, Watch};
 
 /// A communicator of the program.
 pub(crate) struct Member {
@@ -25,6 +31,12 @@ pub(crate) struct Member {
     number: u64,
     /// Why its calls are not ours, the same on every rank.
     refusal: Option<&'static str>,
+    /// Whether all ranks of a communicator call the same, and there are several.
+    several: bool,
+    /// For comparing calls.
+    private: OnceLock<Option<Private>>,
+    /// For telling who is late.
+    attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
     ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
@@ -42,6 +54,9 @@ pub(crate) struct Group {
     last: usize,
     /// What is under way. Before the communicator, which it was made from.
     pub(crate) lines: Lines,
+    /// Whether the plan of the last call was made for it.
+    pub(crate) fresh: bool,
+    pub(crate) turns: Turns,
     comm: RawComm,
 }
 
@@ -55,7 +70,7 @@ pub(crate) enum Planned {
         chosen: Arc<Chosen>,
     },
     /// The MPI's own is faster, or forced.
-    Theirs(String),
+    Theirs(&'static str),
 }
 
 /// An algorithm, and why.
@@ -67,16 +82,49 @@ pub(crate) struct Chosen {
 /// Calls of more shapes than this make their plans anew.
 const MOST_PLANS: usize = 256;
 
+/// Calls that are passed on alike: on which communicator, what, and why.
+type Like = (u64, Collective, Option<usize>, String);
+
+thread_local! {
+    /// The communicator of this thread's last call, how many had been removed by then, and its place in the table.
+    static RECENT: Cell<(u64, Handle, *const Member)> = const { Cell::new((0, 0, null())) };
+}
+
 pub(crate) struct Comms {
     /// Of the attribute by which MPI tells that a communicator is freed.
     key: c_int,
     met: AtomicU64,
-    table: RwLock<HashMap<Handle, Arc<Member>>>,
+    /// One more than were removed from the table.
+    removed: AtomicU64,
+    table: RwLock<Handles<Arc<Member>>>,
+    /// What was said of calls that are passed on.
+    logged: Mutex<HashSet<Like>>,
 }
 
 impl Comms {
     pub(crate) fn new(key: c_int) -> Comms {
-        Comms { key, met: AtomicU64::new(0), table: RwLock::default() }
+        Comms {
+            key,
+            met: AtomicU64::new(0),
+            removed: AtomicU64::new(1),
+            table: RwLock::default(),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// The same as [`member`](Comms::member), without counting who uses it, for a call that is being made with it.
+    #[inline]
+    pub(crate) fn recent(&self, session: &Session, handle: Handle) -> Result<&Member, Unserved> {
+        // Before the table is asked: a removal in between is noticed at the next call.
+        let removed = self.removed.load(Ordering::Acquire);
+        let (then, known, mut member) = RECENT.get();
+        if then != removed || known != handle {
+            member = Arc::as_ptr(&self.member(session, handle)?);
+            RECENT.set((removed, handle, member));
+        }
+        // SAFETY: nothing was removed from the table since it was seen there, or else the number had changed; it stays there until the program frees the communicator, which it
+        // must not do, in any thread, before its call has returned.
+        Ok(unsafe { &*member })
     }
 
     /// A communicator as the program names it. What MPI would refuse, MPI shall refuse.
@@ -95,7 +143,8 @@ impl Comms {
         }
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
         let (rank, size) = ranks.map_err(|_| REFUSED)?;
-        let refusal = match (mpi.comm_test_inter(handle)?, size) {
+        let inter = mpi.comm_test_inter(handle)?;
+        let refusal = match (inter, size) {
             (true, _) => Some("an intercommunicator"),
             (false, 1) => Some("a communicator of one rank"),
             _ => None,
@@ -105,8 +154,19 @@ impl Comms {
         // SAFETY: handle and key are MPI's.
         mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, self.key, value) })?;
         let number = self.met.fetch_add(1, Ordering::Relaxed);
-        let (requests, freed) = (AtomicBool::new(false), Mutex::default());
-        let member = Arc::new(Member { handle, rank, size, number, refusal, ours: OnceLock::new(), requests, freed });
+        let member = Arc::new(Member {
+            handle,
+            rank,
+            size,
+            number,
+            refusal,
+            several: !inter && size > 1,
+            private: OnceLock::new(),
+            attendance: OnceLock::new(),
+            ours: OnceLock::new(),
+            requests: AtomicBool::new(false),
+            freed: Mutex::default(),
+        });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         Ok(member)
     }
@@ -114,7 +174,7 @@ impl Comms {
     /// Makes ours for a communicator at once, where ranks may wait for each other. Collective.
     pub(crate) fn prepare(&self, session: &Session, handle: Handle) -> Option<Arc<Member>> {
         let member = self.member(session, handle).ok().filter(|member| member.refusal().is_none())?;
-        drop(member.group());
+        drop(member.group(session.mpi));
         Some(member)
     }
 
@@ -129,9 +189,26 @@ impl Comms {
         table.get(&handle).is_some_and(|member| member.requests.load(Ordering::Acquire))
     }
 
+    /// Says why a call is passed on, unless it was said of its like on this communicator.
+    pub(crate) fn log(
+        &self,
+        session: &Session,
+        comm: Handle,
+        collective: Collective,
+        bytes: Option<usize>,
+        reason: &str,
+    ) {
+        let Ok(member) = self.member(session, comm) else { return };
+        let like = (member.number, collective, bytes, reason.to_owned());
+        if member.rank == 0 && self.logged.lock().unwrap_or_else(PoisonError::into_inner).insert(like) {
+            allhands::raw::log(collective.name(), bytes, member.size, "the MPI", reason);
+        }
+    }
+
     /// The program frees it.
     pub(crate) fn remove(&self, handle: Handle) {
         let member = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        self.removed.fetch_add(1, Ordering::AcqRel);
         // Its end calls MPI, and MPI us: not while the table is locked.
         drop(member);
     }
@@ -139,6 +216,7 @@ impl Comms {
     /// Ends all of ours, in an order that is the same on every rank.
     pub(crate) fn end(&self) {
         let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
+        self.removed.fetch_add(1, Ordering::AcqRel);
         let mut members: Vec<Arc<Member>> = table.into_values().collect();
         members.sort_by_key(|member| member.number);
         members.into_iter().for_each(drop);
@@ -147,12 +225,9 @@ impl Comms {
 
 impl Member {
     /// Ours for it. Collective the first time.
-    pub(crate) fn group(&self) -> Result<MutexGuard<'_, Group>, Unserved> {
-        let ours = self.ours.get_or_init(|| {
-            // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
-            let comm = unsafe { RawComm::from_mpi(self.handle) };
-            comm.map(|comm| Mutex::new(Group::new(comm))).map_err(|error| error.to_string().into())
-        });
+    #[inline]
+    pub(crate) fn group(&self, mpi: &Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
+        let ours = self.ours.get_or_init(|| self.join(mpi).map(|comm| Mutex::new(Group::new(comm))));
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
             Err(reason) => Err(Unserved::Passed(reason.clone())),
@@ -182,7 +257,47 @@ impl Member {
         freed.into_iter().for_each(|line| lines.forget(line));
     }
 
+    /// Joins on all ranks, or on none of them.
+    fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
+        // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
+        let joined = unsafe { RawComm::from_mpi(self.handle) };
+        let mut all = c_int::from(joined.is_ok());
+        // SAFETY: one integer in place on every rank.
+        let agreed = unsafe {
+            let (own, constants) = (mpi.in_place().cast_const(), mpi.constants());
+            mpi.allreduce(own, (&raw mut all).cast(), 1, constants.types.int, constants.ops.min, self.handle)
+        };
+        match (joined, agreed) {
+            (Err(error), _) => Err(error.to_string().into()),
+            (_, Err(error)) => Err(error.to_string().into()),
+            (Ok(_), Ok(())) if all == 0 => Err("another rank could not join".into()),
+            (Ok(comm), Ok(())) => Ok(comm),
+        }
+    }
+
+    /// A communicator for comparing calls; none if it could not be made. Collective the first time.
+    pub(crate) fn private(&self, mpi: &'static Mpi) -> Option<&Private> {
+        self.private.get_or_init(|| Private::of(mpi, self.handle, self.rank)).as_ref()
+    }
+
+    /// The same, if it was made.
+    pub(crate) fn privately(&self) -> Option<&Private> {
+        self.private.get()?.as_ref()
+    }
+
+    /// This rank is in a call with it until what is returned is dropped.
+    pub(crate) fn attend<'a>(&self, watch: &'a Watch, mpi: &Mpi, text: &str) -> Option<Present<'a>> {
+        let attendance = self.attendance.get_or_init(|| watch.attendance(mpi, self.handle, self.size));
+        attendance.as_ref().map(|attendance| watch.enter(attendance, text))
+    }
+
+    /// Whether it is one group of several ranks.
+    pub(crate) fn several(&self) -> bool {
+        self.several
+    }
+
     /// Whether there is a reason against ours that needs no try.
+    #[inline]
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
             _ if self.refusal.is_some() => self.refusal.map(passed),
@@ -194,16 +309,26 @@ impl Member {
 
 impl Group {
     fn new(comm: RawComm) -> Group {
-        Group { plans: Vec::new(), places: HashMap::new(), last: 0, lines: Lines::default(), comm }
+        Group {
+            plans: Vec::new(),
+            places: HashMap::new(),
+            last: 0,
+            lines: Lines::default(),
+            fresh: false,
+            turns: Turns::default(),
+            comm,
+        }
     }
 
     /// The plan for a call, made at the first one of its shape.
+    #[inline]
     pub(crate) fn plan(
         &mut self,
         session: &Session,
         call: &RawCall,
         forced: Option<&str>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Lines), Unserved> {
+        self.fresh = false;
         if self.plans.get(self.last).is_none_or(|(known, _)| known != call) {
             self.last = match self.places.get(call) {
                 Some(place) => *place,
@@ -212,7 +337,7 @@ impl Group {
         }
         match &mut self.plans[self.last].1 {
             Planned::Ours { plan, chosen } => Ok((plan, chosen, &mut self.lines)),
-            Planned::Theirs(why) => Err(Unserved::Passed(Cow::Owned(why.clone()))),
+            Planned::Theirs(why) => Err(passed(why)),
         }
     }
 
@@ -251,7 +376,7 @@ impl Group {
         let plan = self.comm.plan_while(call, &options, &self.lines.meanwhile(session))?;
         let (algorithm, why) = (plan.algorithm(), plan.why());
         let planned = match algorithm.as_str() {
-            "mpi" => Planned::Theirs(why),
+            "mpi" => Planned::Theirs(lasting(why)),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
         };
         // Every rank makes the same calls, so all of them start afresh at the same one.
@@ -259,6 +384,7 @@ impl Group {
             self.plans.clear();
             self.places.clear();
         }
+        self.fresh = true;
         self.places.insert(call.clone(), self.plans.len());
         self.plans.push((call.clone(), planned));
         Ok(self.plans.len() - 1)

@@ -1,7 +1,9 @@
 //! Why a call is not served here, or went wrong.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
@@ -14,13 +16,26 @@ pub(crate) enum Unserved {
     Failed(Error),
 }
 
+/// A reason that is given again and again. There are few of them, and they stay.
+pub(crate) fn lasting(reason: String) -> &'static str {
+    static REASONS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = reasons.get(reason.as_str()) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(reason.into_boxed_str());
+    reasons.insert(kept);
+    kept
+}
+
 /// A call that is handed to the MPI, and why.
 pub(crate) const fn passed(reason: &'static str) -> Unserved {
     Unserved::Passed(Cow::Borrowed(reason))
 }
 
 /// An argument that no collective takes: MPI says what is wrong with it.
-pub(crate) const REFUSED: Unserved = passed("an argument that MPI refuses");
+pub(crate) const REFUSED: Unserved = passed(REFUSED_TEXT);
+pub(crate) const REFUSED_TEXT: &str = "an argument that MPI refuses";
 
 impl From<Error> for Unserved {
     fn from(error: Error) -> Unserved {
@@ -53,5 +68,17 @@ fn code(mpi: &Mpi, error: &Error) -> c_int {
         Error::Request(_) | Error::Length { .. } | Error::Seats { .. } | Error::Setting { .. } => classes.arg,
         Error::Panicked { .. } => classes.intern,
         _ => classes.other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_kept_once() {
+        let [one, same, other] = ["a", "a", "b"].map(|reason| lasting(reason.into()));
+        assert!(std::ptr::eq(one, same));
+        assert_eq!((one, other), ("a", "b"));
     }
 }

@@ -13,16 +13,22 @@
 //! `requests` says what non-blocking and persistent collectives need besides.
 
 mod capi;
+mod check;
 mod collectives;
 mod comms;
 mod entries;
 mod failure;
+mod handles;
 mod memory;
 mod narrow;
 mod preloaded;
 mod report;
 mod requests;
+mod roll;
+mod said;
 mod serve;
 mod session;
 mod settings;
+mod turns;
 mod types;
+mod watch;

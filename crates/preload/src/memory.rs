@@ -26,11 +26,16 @@ pub(crate) struct Datatype {
 }
 
 impl Datatype {
+    #[inline]
     pub(crate) fn of(session: &Session, handle: Handle) -> Result<Datatype, Unserved> {
         if let Some(basic) = session.types.basic(handle) {
             let dense = basic.size == basic.extent;
             return Ok(Datatype { handle, size: basic.size, extent: basic.extent as isize, dense });
         }
+        Datatype::derived(session, handle)
+    }
+
+    fn derived(session: &Session, handle: Handle) -> Result<Datatype, Unserved> {
         if handle == session.mpi.constants().handles.datatype_null {
             return Err(REFUSED);
         }
@@ -46,11 +51,13 @@ impl Datatype {
     }
 
     /// Elements of a reduction, which are taken as they lie, gaps included.
+    #[inline]
     pub(crate) fn element(handle: Handle, bytes: usize) -> Datatype {
         Datatype { handle, size: bytes, extent: bytes as isize, dense: true }
     }
 
     /// The bytes of so many.
+    #[inline]
     pub(crate) fn bytes(&self, count: usize) -> Result<usize, Unserved> {
         self.size.checked_mul(count).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)
     }
@@ -97,6 +104,7 @@ impl Numbers {
 }
 
 /// A count of the program's.
+#[inline]
 pub(crate) fn count(number: i64) -> Result<usize, Unserved> {
     usize::try_from(number).map_err(|_| REFUSED)
 }
@@ -146,6 +154,7 @@ impl Region {
     }
 
     /// So many elements.
+    #[inline(always)]
     pub(crate) fn new(at: *mut u8, count: usize, datatype: Datatype) -> Result<Region, Unserved> {
         datatype.bytes(count)?;
         if at.is_null() && count > 0 && datatype.dense {
@@ -188,11 +197,13 @@ impl Region {
     }
 
     /// The same memory, which is used as it is only at multiples of this.
+    #[inline(always)]
     pub(crate) fn aligned(self, align: usize) -> Region {
         Region { align, ..self }
     }
 
     /// Bytes of data.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let count = match &self.parts {
             Parts::One(count) => *count,
@@ -207,6 +218,7 @@ impl Region {
     }
 
     /// The address, if the data lie there one after the other.
+    #[inline]
     pub(crate) fn direct(&self) -> Option<*mut u8> {
         let together = self.datatype.dense && matches!(self.parts, Parts::One(_)) || self.bytes() == 0;
         (together && (self.at as usize).is_multiple_of(self.align)).then_some(self.at)

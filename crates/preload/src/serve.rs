@@ -9,19 +9,31 @@ use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use crate::collectives::{Caller, Task};
-use crate::comms::Chosen;
-use crate::failure::{Unserved, raise};
+use crate::comms::{Chosen, Member};
+use crate::failure::{REFUSED_TEXT, Unserved, passed, raise};
 use crate::report::By;
 use crate::requests;
+use crate::said::Said;
 use crate::session::{self, Session};
+use crate::turns::Turn;
+use crate::watch::Present;
 
 /// A call of the program.
 struct Call<'a> {
     session: &'a Session,
     collective: Collective,
+    function: &'a str,
     comm: Handle,
     /// Known once its arguments are read.
     bytes: Option<usize>,
+    /// When the serving began, if somebody wants to know.
+    began: Option<Instant>,
+    /// Whether there is a plan for it, be it that of calling the MPI's own; then that was logged.
+    planned: bool,
+    /// Whose turn it is, where ours and the MPI's own are compared.
+    turn: Option<Turn>,
+    /// While the others are to see this rank in it.
+    present: Option<Present<'a>>,
 }
 
 /// Serves a call, or hands it to the MPI's own function.
@@ -34,27 +46,30 @@ pub(crate) fn serve(
     begin: impl FnOnce(*mut c_void) -> Option<c_int>,
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
-    let began = session.report.as_ref().map(|_| Instant::now());
     let comm = session.mpi.abi().handle(comm);
-    let mut call = Call { session, collective, comm, bytes: None };
-    let outcome = session::inside(|| call.attempt(read));
-    let note = |by: By<'_>| {
-        if let (Some(report), Some(began)) = (&session.report, began) {
-            report.note(collective.name(), call.bytes, &by, began.elapsed());
-        }
-    };
-    match outcome {
+    if session.leaves(collective) {
+        return requests::instead(session, comm, own, begin);
+    }
+    let began = session.report.as_ref().map(|_| Instant::now());
+    let mut call =
+        Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, present: None };
+    match session::inside(|| call.attempt(read)) {
         Some(Ok(chosen)) => {
             let chosen = chosen.as_deref();
-            note(By::Ours {
+            call.note(By::Ours {
                 algorithm: chosen.map_or("nothing", |chosen| &chosen.algorithm),
                 why: chosen.map_or("there is nothing to move", |chosen| &chosen.why),
             });
             0
         }
         Some(Err(Unserved::Passed(reason))) => {
+            // Without us nothing would have come before.
+            if call.turn.is_some() {
+                call.began = Some(Instant::now());
+            }
+            call.log(&reason);
             let code = requests::instead(session, comm, own, begin);
-            note(By::Theirs(&reason));
+            call.note(By::Theirs(&reason));
             code
         }
         Some(Err(Unserved::Failed(error))) => raise(session.mpi, function, comm, &error),
@@ -72,11 +87,14 @@ impl Call<'_> {
         read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     ) -> Result<Option<Arc<Chosen>>, Unserved> {
         let session = self.session;
-        let member = session.comms.member(session, self.comm)?;
-        if let Some(refusal) = member.refusal() {
-            return Err(refusal);
-        }
-        let mut task = read(Caller { session, member: &member })?;
+        let member = session.comms.recent(session, self.comm)?;
+        let mut task = match session.listens() && member.several() {
+            false => match member.refusal() {
+                Some(refusal) => return Err(refusal),
+                None => read(Caller { session, member, said: None })?,
+            },
+            true => self.announced(member, read)?,
+        };
         self.bytes = Some(task.bytes);
         // As many everywhere: no rank waits for this one.
         if task.bytes == 0 && !matches!(self.collective, Collective::Barrier | Collective::Alltoallv) {
@@ -85,11 +103,22 @@ impl Call<'_> {
         if member.made().is_none() {
             requests::linger(session);
         }
-        let mut group = member.group()?;
+        let mut group = member.group(session.mpi)?;
         if self.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;
         }
-        let (plan, chosen, lines) = group.plan(session, &task.call, session.settings.forced(self.collective))?;
+        self.planned = true;
+        let forced = session.settings.forced(self.collective);
+        if session.settings.compare {
+            group.plan(session, &task.call, forced)?;
+            let fresh = group.fresh;
+            let turn = group.turns.next(self.collective, task.bytes, fresh);
+            self.turn = Some(turn);
+            if !turn.ours {
+                return Err(passed("its turn in the comparison"));
+            }
+        }
+        let (plan, chosen, lines) = group.plan(session, &task.call, forced)?;
         // SAFETY: the memory is as the program says.
         unsafe {
             match requests::any() {
@@ -99,5 +128,43 @@ impl Call<'_> {
         }
         // Counted for the report only.
         Ok(session.report.as_ref().map(|_| chosen.clone()))
+    }
+
+    /// Reads the arguments, lets the others see them, and compares them with theirs, before anything depends on them.
+    fn announced(
+        &mut self,
+        member: &Member,
+        read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
+    ) -> Result<Task, Unserved> {
+        let (session, said) = (self.session, Said::default());
+        let task = read(Caller { session, member, said: Some(&said) });
+        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
+        let words = said.words(self.function, refused);
+        if let Some(watch) = &session.watch {
+            self.present = member.attend(watch, session.mpi, &words.text);
+        }
+        if let Some(check) = &session.check {
+            check.compare(session, member, &words, &said)?;
+            // Waiting for the others is not this collective's time.
+            self.began = self.began.map(|_| Instant::now());
+        }
+        member.refusal().map_or(task, Err)
+    }
+
+    /// Says why the MPI serves calls like this, at the first of them, where no plan has said it.
+    #[inline]
+    fn log(&self, reason: &str) {
+        if !self.planned && self.session.settings.log {
+            self.session.comms.log(self.session, self.comm, self.collective, self.bytes, reason);
+        }
+    }
+
+    fn note(&self, by: By<'_>) {
+        let (Some(report), Some(began)) = (&self.session.report, self.began) else { return };
+        let time = began.elapsed();
+        report.note(self.collective.name(), self.bytes, &by, time);
+        if let Some(Turn { ours, counts: true }) = self.turn {
+            report.compared(self.collective, self.bytes, ours, time);
+        }
     }
 }

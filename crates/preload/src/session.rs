@@ -8,13 +8,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use allhands_mpi::{DeleteFunction, Handle, Mpi};
+use allhands_schedule::Collective;
 
+use crate::check::Check;
 use crate::comms::Comms;
 use crate::preloaded::preloaded;
 use crate::report::Report;
 use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::types::Types;
+use crate::watch::Watch;
 
 /// What calls are served with.
 pub(crate) struct Session {
@@ -26,6 +29,10 @@ pub(crate) struct Session {
     pub(crate) requests: Requests,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
+    /// Whether ranks agree on what they call, if the user wants to know.
+    pub(crate) check: Option<Check>,
+    /// Who is late, if the user wants to know.
+    pub(crate) watch: Option<Watch>,
 }
 
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -38,6 +45,7 @@ thread_local! {
 }
 
 /// The session, if there is one now and the program is calling.
+#[inline]
 pub(crate) fn current() -> Option<&'static Session> {
     if !RUNNING.load(Ordering::Acquire) || INSIDE.get() {
         return None;
@@ -46,6 +54,7 @@ pub(crate) fn current() -> Option<&'static Session> {
 }
 
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
+#[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
     struct Outside(bool);
     impl Drop for Outside {
@@ -122,6 +131,12 @@ pub(crate) fn end() {
             }
             session.requests.end(session.mpi);
             session.comms.end();
+            if let Some(watch) = &session.watch {
+                watch.end();
+            }
+            if let Some(check) = &session.check {
+                check.end(session.mpi);
+            }
         });
     }
 }
@@ -129,12 +144,28 @@ pub(crate) fn end() {
 impl Session {
     fn new() -> Result<Session, String> {
         let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
-        Session::with(mpi, Settings::agreed(mpi)?).map_err(|error| error.to_string())
+        let settings = Settings::agreed(mpi)?;
+        let check = settings.check.then(|| Check::new(mpi)).transpose().map_err(|error| error.to_string())?;
+        let watch = settings.timeout.map(|most| Watch::new(mpi, most)).transpose()?;
+        let session = Session::with(mpi, settings).map_err(|error| error.to_string())?;
+        Ok(Session { check, watch, ..session })
+    }
+
+    /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
+    #[inline]
+    pub(crate) fn leaves(&self, collective: Collective) -> bool {
+        let told = self.report.is_some() || self.listens() || self.settings.log;
+        !told && self.settings.forced(collective) == Some("mpi")
+    }
+
+    /// Whether somebody wants to know what calls say, before they are served.
+    pub(crate) fn listens(&self) -> bool {
+        self.check.is_some() || self.watch.is_some()
     }
 
     fn with(mpi: &'static Mpi, settings: Settings) -> allhands_mpi::Result<Session> {
         let key = key(mpi, gone)?;
-        let report = settings.report.as_ref().map(|_| Report::default());
+        let report = settings.report.as_ref().map(|_| Report::new());
         Ok(Session {
             mpi,
             types: Types::new(mpi),
@@ -142,6 +173,8 @@ impl Session {
             comms: Comms::new(key),
             requests: Requests::default(),
             report,
+            check: None,
+            watch: None,
         })
     }
 }

@@ -1,29 +1,56 @@
 //! What the environment asks for. The first rank's decides for all.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use allhands_mpi::Mpi;
 use allhands_schedule::{Choice, Collective};
 
 const ALGORITHM: &str = "ALLHANDS_ALGORITHM";
 const REPORT: &str = "ALLHANDS_REPORT";
+const CHECK: &str = "ALLHANDS_CHECK";
+const TIMEOUT: &str = "ALLHANDS_TIMEOUT";
+const COMPARE: &str = "ALLHANDS_COMPARE";
 
 /// Settings; the same on every rank.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Settings {
-    forced: HashMap<Collective, String>,
+    /// Few, and asked in every call.
+    forced: Vec<(Collective, String)>,
     /// Where the report goes: `1` for the standard error, else a file.
     pub(crate) report: Option<String>,
+    /// Whether ranks compare their calls.
+    pub(crate) check: bool,
+    /// After how long a collective is late.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether ours and the MPI's own take turns.
+    pub(crate) compare: bool,
+    /// Whether decisions are logged; this process' own wish.
+    pub(crate) log: bool,
 }
 
 impl Settings {
     /// Those of the world's first rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
-        let mine = [ALGORITHM, REPORT].map(|name| std::env::var(name).unwrap_or_default()).join("\0");
-        let text = shared(mpi, mine).map_err(|error| error.to_string())?;
-        let (algorithms, report) = text.split_once('\0').unwrap_or((&text, ""));
-        let report = Some(report.to_owned()).filter(|report| !matches!(report.as_str(), "" | "0"));
-        Ok(Settings { report, ..Settings::parse(algorithms)? })
+        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE];
+        let mine = names.map(|name| std::env::var(name).unwrap_or_default()).join("\0");
+        let settings = Settings::read(&shared(mpi, mine).map_err(|error| error.to_string())?)?;
+        Ok(Settings { log: allhands::raw::logs(), ..settings })
+    }
+
+    /// The values of the variables, in their order.
+    fn read(text: &str) -> Result<Settings, String> {
+        let mut values = text.split('\0');
+        let mut next = || values.next().unwrap_or_default();
+        let mut settings = Settings::parse(next())?;
+        settings.report = Some(next().to_owned()).filter(|report| !matches!(report.as_str(), "" | "0"));
+        settings.check = switch(CHECK, next())?;
+        settings.timeout = seconds(next())?;
+        settings.compare = switch(COMPARE, next())?;
+        // A comparison that nobody sees would be in vain.
+        if settings.compare && settings.report.is_none() {
+            settings.report = Some("1".into());
+        }
+        Ok(settings)
     }
 
     /// `allreduce=nap;allgather=loc-bruck:fan=full`
@@ -40,15 +67,33 @@ impl Settings {
             if algorithm != "mpi" {
                 Choice::parse(collective, algorithm).map_err(|error| wrong(&format!("{error}")))?;
             }
-            settings.forced.insert(collective, algorithm.into());
+            settings.forced.retain(|(known, _)| *known != collective);
+            settings.forced.push((collective, algorithm.into()));
         }
         Ok(settings)
     }
 
     /// The algorithm that the user wants for a collective.
     pub(crate) fn forced(&self, collective: Collective) -> Option<&str> {
-        self.forced.get(&collective).map(String::as_str)
+        self.forced.iter().find(|(known, _)| *known == collective).map(|(_, algorithm)| algorithm.as_str())
     }
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "" | "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(format!("{name}={value} is not understood; set it to 1, or not at all")),
+    }
+}
+
+fn seconds(value: &str) -> Result<Option<Duration>, String> {
+    if matches!(value, "" | "0") {
+        return Ok(None);
+    }
+    let time = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let wrong = || format!("{TIMEOUT}={value} is no time; give it in seconds, such as 30 or 0.5");
+    time.filter(|time| !time.is_zero()).map(Some).ok_or_else(wrong)
 }
 
 /// The first rank's text.
@@ -79,6 +124,29 @@ mod tests {
         assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
         assert_eq!(settings.forced(Collective::Allgatherv), None);
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn variables_come_in_their_order() {
+        let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1"].join("\0")).unwrap();
+        assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
+        assert_eq!(settings.report.as_deref(), Some("report.html"));
+        assert_eq!((settings.check, settings.compare), (true, true));
+        assert_eq!(settings.timeout, Some(Duration::from_millis(500)));
+        assert_eq!(Settings::read(&["", "0", "0", "0", "0"].join("\0")).unwrap(), Settings::default());
+        assert_eq!(
+            Settings::read(&["", "", "", "", "1"].join("\0")).unwrap().report.as_deref(),
+            Some("1"),
+            "a comparison is seen"
+        );
+        for (values, fact) in [
+            (["", "", "yes", "", ""], "ALLHANDS_CHECK=yes is not understood; set it to 1, or not at all"),
+            (["", "", "", "soon", ""], "ALLHANDS_TIMEOUT=soon is no time; give it in seconds, such as 30 or 0.5"),
+            (["", "", "", "-1", ""], "ALLHANDS_TIMEOUT=-1 is no time; give it in seconds, such as 30 or 0.5"),
+            (["", "", "", "", "2"], "ALLHANDS_COMPARE=2 is not understood; set it to 1, or not at all"),
+        ] {
+            assert_eq!(Settings::read(&values.join("\0")).unwrap_err(), fact);
+        }
     }
 
     #[test]

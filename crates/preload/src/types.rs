@@ -1,9 +1,9 @@
 //! MPI's predefined datatypes and operations, and what they are here.
 
-use std::collections::HashMap;
-
 use allhands::kernels::{Operation, Type};
 use allhands_mpi::{Handle, Mpi};
+
+use crate::handles::Handles;
 
 /// A predefined datatype.
 #[derive(Clone, Copy)]
@@ -26,15 +26,15 @@ enum Allowed {
 }
 
 pub(crate) struct Types {
-    basic: HashMap<Handle, Basic>,
-    operations: HashMap<Handle, Operation>,
+    basic: Handles<Basic>,
+    operations: Handles<Operation>,
 }
 
 impl Types {
     /// Looked up once: those that this MPI has.
     pub(crate) fn new(mpi: &Mpi) -> Types {
         let null = mpi.constants().handles.datatype_null;
-        let mut basic = HashMap::new();
+        let mut basic = Handles::default();
         for (handle, element) in datatypes(mpi) {
             let (Ok(size), Ok((0, extent))) = (mpi.type_size(handle), mpi.type_extent(handle)) else { continue };
             let extent = extent as usize;
@@ -50,18 +50,32 @@ impl Types {
     }
 
     /// The predefined datatype of this handle.
+    #[inline]
     pub(crate) fn basic(&self, datatype: Handle) -> Option<Basic> {
         self.basic.get(&datatype).copied()
     }
 
     /// The predefined operation of this handle.
+    #[inline]
     pub(crate) fn operation(&self, op: Handle) -> Option<Operation> {
         self.operations.get(&op).copied()
     }
 }
 
 impl Basic {
+    /// What a program calls it, where there is a kernel for it.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        let (element, _) = self.element?;
+        Some(match element {
+            Type::I32 => "int",
+            Type::F32 => "float",
+            Type::F64 => "double",
+            other => other.name(),
+        })
+    }
+
     /// The kernels' type, if they have this operation on it and MPI allows it.
+    #[inline]
     pub(crate) fn reduced_by(&self, operation: Operation) -> Option<Type> {
         use Operation::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor};
         let (element, allowed) = self.element?;

@@ -78,6 +78,32 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
     Ok(())
 }
 
+/// `cargo xtask bench preload`: what the preload costs, on two ranks of three MPIs.
+pub(crate) fn preload(wish: &Wish) -> Result<()> {
+    mpi::install()?;
+    let exec = build::program(&["--release", "--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let cost = build::program(&["--release", "--package", "allhands-preload", "--example", "cost"])?;
+    let mut report = format!("cargo xtask bench preload\n\n{}", machine::description());
+    for name in LIBRARIES {
+        let library = libraries::named(name)?;
+        let mut command = library.plain_command(2, &exec);
+        let algorithm = "alltoall=mpi";
+        command.arg("exec").arg(&cost).env("ALLHANDS_ALGORITHM", algorithm);
+        let line = format!("ALLHANDS_ALGORITHM={algorithm} mpirun -n 2 allhands exec cost");
+        report.push('\n');
+        one(&library, command, &line, &mut report)?;
+    }
+    match &wish.output {
+        Some(file) => {
+            std::fs::write(file, report).map_err(|error| format!("{} cannot be written: {error}", file.display()))
+        }
+        None => {
+            println!("{report}");
+            Ok(())
+        }
+    }
+}
+
 /// Measures a collective on two ranks; the lines with values.
 fn collective_of(
     library: &Library,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[repr(C, align(128))]
 pub(crate) struct Board {
     /// Set last by the maker of memory that processes share: a mapping without it is of something else.
-    pub(crate) stamp: AtomicU64,
+    _stamp: AtomicU64,
     failed: AtomicU32,
     lock: AtomicU32,
     notes: UnsafeCell<Notes>,

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -84,6 +85,12 @@ impl Mapping {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The same as words; whoever shares it touches it atomically.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: pages, so aligned, of this length, and zeros or whatever words are stored there.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / size_of::<AtomicU64>()) }
     }
 }
 

@@ -60,9 +60,9 @@ impl Wish {
         // SAFETY: the caller's promise.
         let options = unsafe { arguments::options(self.options)? };
         let member = session.comms.member(session, comm)?;
-        let mut task = read(Arguments { caller: Caller { session, member: &member } })?;
+        let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?;
         task.hold(mpi)?;
-        let mut group = member.group()?;
+        let mut group = member.group(session.mpi)?;
         if task.call.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;
         }

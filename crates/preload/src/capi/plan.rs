@@ -73,7 +73,7 @@ impl Plan {
 
     /// Touches what is inside, under the group's lock.
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> Result<R>) -> Result<R> {
-        let _group = self.member.group()?;
+        let _group = self.member.group(self.mpi)?;
         // SAFETY: whoever touches it has this lock, and `act` does not come here again.
         act(unsafe { &mut *self.inner.get() })
     }
@@ -166,7 +166,7 @@ impl Plan {
 impl Drop for Plan {
     /// Waits for a run that is under way.
     fn drop(&mut self) {
-        if let Ok(_group) = self.member.group() {
+        if let Ok(_group) = self.member.group(self.mpi) {
             self.inner.get_mut().plan = None;
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn begin(
         if asked.collective == Collective::Alltoallv {
             return Err(passed("counts that only some ranks know"));
         }
-        let mut task = read(Caller { session, member: &member })?;
+        let mut task = read(Caller { session, member: &member, said: None })?;
         let options = asked.options(session, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
@@ -73,9 +73,9 @@ pub(crate) fn prepare(
 ) -> c_int {
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
-        let mut task = read(Caller { session, member: &member })?;
+        let mut task = read(Caller { session, member: &member, said: None })?;
         let options = asked.options(session, false)?;
-        let mut group = member.group()?;
+        let mut group = member.group(session.mpi)?;
         if asked.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;
         }
