@@ -145,7 +145,10 @@ fn main() {
     }
 }
 
-/// Seconds that processors have had for this thread, where the system tells; else none. Told every few milliseconds only.
+/// The system tells what a thread has had every few milliseconds only: less than this says nothing.
+const TOLD: f64 = 0.05;
+
+/// Seconds that processors have had for this thread, where the system tells; else none.
 fn cpu_of_thread() -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     told.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) * 1e-9
@@ -177,8 +180,9 @@ fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32
         best_cpu = best_cpu.min(cpu_of_thread() - cpu);
     }
     let memory = (MOST.load(Relaxed) - before) >> 20;
+    let told = if best_cpu < TOLD { "-".into() } else { format!("{:.0}", estimate.messages as f64 / best_cpu) };
     println!(
-        "{algorithm:<12} {:<10} {:>5} {:>11} {:>9.3} {:>10.4} {:>10.3} {:>12.0} {:>14.0} {:>11.2} {:>8} {:>10}",
+        "{algorithm:<12} {:<10} {:>5} {:>11} {:>9.3} {:>10.4} {:>10.3} {:>12.0} {told:>14} {:>11.2} {:>8} {:>10}",
         machine.name,
         format!("2^{exponent}"),
         estimate.messages,
@@ -186,7 +190,6 @@ fn row(collective: Collective, algorithm: &str, machine: &Machine, exponent: u32
         best,
         in_all,
         estimate.messages as f64 / best,
-        estimate.messages as f64 / best_cpu.max(1e-4),
         in_all_cpu,
         if estimate.contended { "in time" } else { "any" },
         memory,
