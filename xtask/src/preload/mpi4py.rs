@@ -1,6 +1,6 @@
-//! `cargo xtask preload`: mpi4py's own tests of collectives, under `allhands exec`, on three MPIs.
+//! mpi4py's own tests of collectives, on three MPIs.
 //!
-//! The tests must pass under it exactly as they pass without it, and the report must show that our code served the calls.
+//! The tests must pass under the preload exactly as they pass without it, and the report must show that our code served the calls.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::Wish;
+use super::{exec, report, without};
 use crate::launch::{Ended, launch};
 use crate::libraries::Library;
-use crate::{Result, build, mpi};
+use crate::{Result, mpi};
 
 /// Numbers of ranks.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 5];
@@ -36,36 +36,27 @@ const SERVED: [&str; 10] = [
 /// More than any suite needs on two busy cores.
 const MOST: Duration = Duration::from_secs(240);
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
-    mpi::install()?;
-    run(&wish.libraries()?)
-}
-
 /// Runs the suite on those libraries that mpi4py's wheel knows.
-pub(crate) fn run(libraries: &[Library]) -> Result<()> {
+pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
-    let command = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
     for library in libraries.iter().filter(|library| ["openmpi", "mpich", "intel"].contains(&library.name)) {
         for ranks in RANKS {
-            one(&command, library, ranks)?;
+            one(allhands, library, ranks)?;
         }
     }
     eprintln!("xtask: mpi4py's tests under the preload in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
 
-fn one(command: &Path, library: &Library, ranks: usize) -> Result<()> {
-    let report = mpi::root().join(format!("target/report-{}-{ranks}.txt", library.name));
-    let _ = std::fs::remove_file(&report);
-    let mut job = library.command(ranks, command);
-    job.arg("exec");
+fn one(allhands: &Path, library: &Library, ranks: usize) -> Result<()> {
+    let report = report(&format!("{}-{ranks}.txt", library.name));
     // Left to itself an alltoallv is the MPI's.
     let settings =
         [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
-    let ended = suite(job, library, &settings)?;
+    let ended = suite(exec(allhands, library, ranks, &settings), library)?;
     let title = format!("{}, mpi4py's tests on {ranks} ranks", library.title);
     if !passed(&ended) {
-        let without = suite(library.command(ranks, Path::new("env")), library, &[])?;
+        let without = suite(without(library, ranks), library)?;
         let failures = failed(&ended);
         if failures.is_empty() || failures != failed(&without) || !ended.left.is_empty() {
             return Err(ended.fault(&format!("{title} failed with the preload, and not so without")));
@@ -86,17 +77,13 @@ fn one(command: &Path, library: &Library, ranks: usize) -> Result<()> {
 }
 
 /// mpi4py's tests, started by a command that takes a program and its arguments.
-fn suite(mut command: Command, library: &Library, settings: &[(&str, &OsStr)]) -> Result<Ended> {
+fn suite(mut command: Command, library: &Library) -> Result<Ended> {
     let folder = mpi::environment("mpi4py");
     command.arg(folder.join("bin/python")).arg(tests(&folder));
     for module in MODULES {
         command.args(["-i", module]);
     }
-    command.env("MPI4PY_LIBMPI", &library.file).env_remove("LD_PRELOAD");
-    for name in ["ALLHANDS", "ALLHANDS_ALGORITHM", "ALLHANDS_REPORT", "ALLHANDS_TUNING", "ALLHANDS_TOPOLOGY"] {
-        command.env_remove(name);
-    }
-    command.envs(settings.iter().copied());
+    command.env("MPI4PY_LIBMPI", &library.file);
     launch(command, MOST)
 }
 
