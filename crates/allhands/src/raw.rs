@@ -13,7 +13,7 @@
 //!     collective: Collective::Allreduce,
 //!     amount: Amount::Each(3),
 //!     element: Type::F64,
-//!     operation: Some(Operation::Sum),
+//!     operation: Some(Operation::Sum.into()),
 //!     root: 0,
 //! };
 //! let mut plan = comm.plan(&call, &Options::new())?;
@@ -23,12 +23,16 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+use std::sync::Arc;
+
 use allhands_schedule::Collective;
 
 use crate::comm::Comm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
+use crate::native;
+use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
 
@@ -57,9 +61,38 @@ pub struct RawCall {
     /// Of which type. What is only moved may as well be bytes.
     pub element: Type,
     /// How they are combined, in a reduction.
-    pub operation: Option<Operation>,
+    pub operation: Option<RawOperation>,
     /// The special rank of bcast and reduce; 0 otherwise.
     pub root: usize,
+}
+
+/// How elements are combined.
+///
+/// ```
+/// use allhands::kernels::Operation;
+/// use allhands::raw::RawOperation;
+/// // Affine maps, of two words each.
+/// let own = RawOperation::Own { bytes: 16, commutative: false };
+/// assert_ne!(own, Operation::Sum.into());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RawOperation {
+    /// One of MPI's, on elements of the call's type.
+    Predefined(Operation),
+    /// The caller's own, which [`RawPlan::combine_by`] names, on elements of so many bytes, whatever the call's type. An element
+    /// may be of any size, and is always combined as a whole. Where the operation does not commute, ranks are combined in order.
+    Own {
+        /// Of an element.
+        bytes: usize,
+        /// Whether operands may be combined in any order.
+        commutative: bool,
+    },
+}
+
+impl From<Operation> for RawOperation {
+    fn from(operation: Operation) -> RawOperation {
+        RawOperation::Predefined(operation)
+    }
 }
 
 /// The ranks of an MPI communicator, bound to no thread: any thread may use it and its plans, one at a time, if all of them move
@@ -80,7 +113,7 @@ impl RawComm {
 
     /// A plan for a call.
     pub fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
-        Ok(RawPlan(self.0.raw_plan(call, options)?))
+        self.0.raw_plan(call, options)
     }
 
     /// Which rank this is.
@@ -95,17 +128,34 @@ impl RawComm {
 }
 
 /// A [`Plan`] on plain memory.
-pub struct RawPlan(Plan<u8>);
+pub struct RawPlan {
+    plan: Plan<u8>,
+    /// The operation, if it is the caller's own.
+    own: Option<Arc<Late>>,
+}
 
 impl RawPlan {
+    pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
+        RawPlan { plan, own }
+    }
+
+    /// From now on the plan's [own operation](RawOperation::Own) is this one: for so many elements `right = left op right`,
+    /// where `left` can be read and `right` read and written. Each run may have another one, all ranks the same.
+    pub fn combine_by(&mut self, operation: impl Fn(*const u8, *mut u8, usize) + Send + Sync + 'static) {
+        if let Some(own) = &self.own {
+            own.set(Some(Arc::new(operation)));
+        }
+    }
+
     /// Runs the collective to its end.
     ///
     /// # Safety
     /// The input can be read and the output written for as many elements as the call says for this rank, both aligned for the
-    /// element type and not overlapping.
+    /// element type and not overlapping. An operation of the caller's own touches its operands only.
     pub unsafe fn run(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
-        unsafe { self.0.run_at(Buffers::Apart, input, output) }
+        unsafe { self.plan.run_at(Buffers::Apart, input, output) }
     }
 
     /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
@@ -113,22 +163,37 @@ impl RawPlan {
     /// # Safety
     /// As for [`run`](RawPlan::run), for the longer of both.
     pub unsafe fn run_in_place(&mut self, buffer: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
-        unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
+        unsafe { self.plan.run_at(Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// Whether a plan whose operation is the caller's own can run.
+    fn check(&self) -> Result<()> {
+        let Some(own) = &self.own else { return Ok(()) };
+        let fact = match own.is_set() {
+            true if self.plan.algorithm() != native::NAME => return Ok(()),
+            true => "the MPI library's own collective is to be called, with the operation that the MPI knows",
+            false => "a plan with an operation of the caller's own was not told which; call combine_by",
+        };
+        Err(Error::Operation(fact.into()))
     }
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
     pub fn algorithm(&self) -> String {
-        self.0.algorithm()
+        self.plan.algorithm()
     }
 
     /// Why that one.
     pub fn why(&self) -> String {
-        self.0.why()
+        self.plan.why()
     }
 
     /// Which algorithm runs, why, and what it costs.
     pub fn explain(&self) -> String {
-        self.0.explain()
+        self.plan.explain()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

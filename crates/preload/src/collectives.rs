@@ -4,6 +4,7 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use allhands::Error;
 use allhands::kernels::Type;
@@ -13,7 +14,8 @@ use allhands_schedule::Collective;
 
 use crate::comms::{Group, Member};
 use crate::failure::{REFUSED, Unserved, passed};
-use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::memory::{Datatype, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::operations::{Called, Reduction};
 use crate::session::Session;
 
 /// A call that is to be served.
@@ -28,6 +30,8 @@ pub(crate) struct Task {
     expected: Vec<usize>,
     /// Bytes of a block, or of the vector, or of all blocks together where they differ.
     pub(crate) bytes: usize,
+    /// What combines elements, where it is no kernel of ours.
+    called: Option<Arc<Called>>,
 }
 
 type Outcome = Result<Task, Unserved>;
@@ -54,6 +58,9 @@ impl Task {
     /// The program's memory is as it says.
     pub(crate) unsafe fn run(&self, mpi: &Mpi, comm: Handle, plan: &mut RawPlan) -> Result<(), Unserved> {
         let Task { input, output, .. } = self;
+        if let Some(called) = &self.called {
+            called.serve(plan);
+        }
         let staged = |region: &Region| match region.direct() {
             Some(_) => Vec::new(),
             None => vec![0u128; region.bytes().div_ceil(16)],
@@ -77,6 +84,9 @@ impl Task {
                     }
                     plan.run(source, target)?;
                 }
+            }
+            if let Some(called) = &self.called {
+                called.outcome()?;
             }
             if output.direct().is_none() && !self.gives {
                 output.unpack(mpi, comm, target)?;
@@ -120,6 +130,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes: 0,
+            called: None,
         })
     }
 
@@ -134,6 +145,7 @@ impl Caller<'_> {
             gives: root == self.member.rank,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -174,6 +186,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -209,6 +222,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -240,7 +254,7 @@ impl Caller<'_> {
             }
         };
         let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
-        apart(Task { call, input, output, gives: false, expected, bytes })
+        apart(Task { call, input, output, gives: false, expected, bytes, called: None })
     }
 
     pub(crate) fn allreduce(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
@@ -300,19 +314,14 @@ impl Caller<'_> {
         receive: Receive,
         (datatype, op): (Handle, Handle),
     ) -> Outcome {
-        let (abi, types) = (self.session.mpi.abi(), &self.session.types);
-        let operation = types.operation(abi.handle(op)).ok_or(passed("an operation of the user's"))?;
-        let datatype = abi.handle(datatype);
-        let basic = types.basic(datatype).ok_or(passed("a reduction of a derived datatype"))?;
-        let element = basic.reduced_by(operation).ok_or(passed("a reduction of a datatype without kernels"))?;
+        let abi = self.session.mpi.abi();
+        let Reduction { datatype, align, element, operation, called } =
+            Reduction::of(self.session, self.member.handle, abi.handle(datatype), abi.handle(op))?;
         let Member { rank, size, .. } = *self.member;
         let (input, output) = lengths(collective, &amount, rank, root, size).ok_or(TOO_LARGE)?;
-        let bytes = input.checked_mul(element.size()).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)?;
+        let bytes = datatype.bytes(input)?;
         let in_place = self.in_place(send);
-        let region = |at: *mut u8, count| {
-            Region::new(at, count, Datatype::element(datatype, element.size()))
-                .map(|region| region.aligned(element.align()))
-        };
+        let region = |at: *mut u8, count| Region::new(at, count, datatype).map(|region| region.aligned(align));
         // In place the output's memory holds the input first, which may be longer.
         let to = if output == 0 && !in_place { null_mut() } else { receive.cast() };
         let output = region(to, if in_place { input.max(output) } else { output })?;
@@ -324,6 +333,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called,
         })
     }
 }

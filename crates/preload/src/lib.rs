@@ -17,6 +17,7 @@ mod entries;
 mod failure;
 mod memory;
 mod narrow;
+mod operations;
 mod report;
 mod serve;
 mod session;

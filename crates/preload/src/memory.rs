@@ -16,11 +16,11 @@ pub(crate) const TOO_LARGE_TEXT: &str = "more than 1 GiB";
 /// A datatype.
 #[derive(Clone, Copy)]
 pub(crate) struct Datatype {
-    handle: Handle,
+    pub(crate) handle: Handle,
     /// Bytes of data.
     pub(crate) size: usize,
     /// From one element to the next.
-    extent: isize,
+    pub(crate) extent: isize,
     /// Whether its data are one run of bytes without gaps.
     dense: bool,
 }
