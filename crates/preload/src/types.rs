@@ -75,13 +75,13 @@ impl Basic {
         self.element.filter(|element| self.allows(operation) && operation.is_legal_on(*element))
     }
 
-    /// Whether MPI allows an operation on it, where there is no kernel to ask.
+    /// Whether MPI allows an operation on it.
     pub(crate) fn allows(&self, operation: Operation) -> bool {
         use Operation::{
             BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum,
         };
         match self.allowed {
-            Allowed::All => self.element.is_some(),
+            Allowed::All => self.element.is_some_and(|element| operation.is_legal_on(element)),
             Allowed::Bits => matches!(operation, BitAnd | BitOr | BitXor),
             Allowed::Logic => matches!(operation, LogicalAnd | LogicalOr | LogicalXor),
             Allowed::Real => matches!(operation, Sum | Product | Min | Max),
