@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         ["mpi"] => Some(mpi::install()),
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
-        ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+        ["preload", ref rest @ ..] => preload::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
         _ => None,
     };

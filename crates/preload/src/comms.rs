@@ -6,14 +6,15 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use allhands::Options;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
+use allhands::{Error, Options};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use crate::failure::{REFUSED, Unserved};
 use crate::session::Session;
+use crate::settings::IF_IT_CAN;
 
 /// A communicator of the program.
 pub(crate) struct Member {
@@ -181,11 +182,29 @@ impl Group {
         Ok(all.into_iter().map(|count| count as usize).collect())
     }
 
+    /// A plan, and why it runs the algorithm that it runs.
+    fn planned(&self, call: &RawCall, forced: Option<&str>) -> Result<(RawPlan, String), Unserved> {
+        let plan = |options: &Options| {
+            let plan = self.comm.plan(call, options)?;
+            let why = plan.why();
+            Ok((plan, why))
+        };
+        let Some(name) = forced else { return Ok(plan(&Options::new())?) };
+        let Some(wished) = name.strip_suffix(IF_IT_CAN) else { return Ok(plan(&Options::new().algorithm(name))?) };
+        match plan(&Options::new().algorithm(wished)) {
+            // Every rank finds the same, before it talks to others.
+            Err(Error::Request(fact)) => {
+                let (plan, why) = plan(&Options::new())?;
+                Ok((plan, format!("{fact}; {why}")))
+            }
+            planned => Ok(planned?),
+        }
+    }
+
     /// Makes a plan; its place.
     fn make(&mut self, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
-        let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
-        let plan = self.comm.plan(call, &options)?;
-        let (algorithm, why) = (plan.algorithm(), plan.why());
+        let (plan, why) = self.planned(call, forced)?;
+        let algorithm = plan.algorithm();
         let planned = match algorithm.as_str() {
             "mpi" => Planned::Theirs(why),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },

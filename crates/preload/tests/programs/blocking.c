@@ -37,6 +37,23 @@ static void parts(void) {
     }
 }
 
+/* Memory that only its datatype knows. */
+static void absolute(void) {
+    int me, n, x;
+    const int counts[] = {1};
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    MPI_Aint at[1];
+    MPI_Datatype here;
+    MPI_Get_address(&x, at);
+    MPI_Type_create_hindexed(1, counts, at, MPI_INT, &here);
+    MPI_Type_commit(&here);
+    x = me;
+    MPI_Bcast(MPI_BOTTOM, 1, here, n - 1, MPI_COMM_WORLD);
+    CHECK(x == n - 1, "Bcast at MPI_BOTTOM gave %d", x);
+    MPI_Type_free(&here);
+}
+
 /* Between two groups, which is the MPI's business. */
 static void between(void) {
     int me, n, one = 1, sum = 0;
@@ -227,6 +244,7 @@ int main(int count, char **words) {
     everything(MPI_COMM_WORLD);
     large(MPI_COMM_WORLD);
     parts();
+    absolute();
     between();
     errors();
     threads(provided);
