@@ -94,7 +94,7 @@ fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()
     let allhands = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
     let wanted = |part: Part| only.is_none_or(|only| only == part);
     if wanted(Part::Mpi4py) {
-        mpi4py::run(&allhands, libraries)?;
+        mpi4py::run(&allhands, libraries, extent)?;
     }
     if wanted(Part::EveryAlgorithm) {
         mpi4py::every_algorithm(&allhands, libraries, extent)?;

@@ -18,7 +18,7 @@ const FORTRAN: [&str; 3] = ["f77", "f90", "f08"];
 const MOST: Duration = Duration::from_secs(200);
 
 /// Numbers of ranks, and how many communicators are made and freed on them.
-const SHORT: [(usize, &str); 3] = [(1, "100"), (2, "2000"), (3, "100")];
+const SHORT: [(usize, &str); 3] = [(1, "100"), (2, "400"), (3, "20")];
 const FULL: [(usize, &str); 4] = [(1, "10000"), (2, "10000"), (3, "10000"), (5, "10000")];
 
 pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Result<()> {
