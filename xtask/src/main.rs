@@ -17,7 +17,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
-       cargo xtask preload [LIBRARY]
+       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --imb]
        cargo xtask bench mpi [--output FILE] [--quick]
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
@@ -25,7 +25,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
-  preload       mpi4py's own tests of collectives under `allhands exec`, on Open MPI, MPICH and Intel MPI
+  preload       programs under `allhands exec`: mpi4py's own tests, also with every algorithm in turn; programs in C and Fortran
+                that check every call; Intel's benchmarks; a part of each, or one of them, or (by hand) all there is
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE";
 
 /// What went wrong, in one sentence and, where a program said more, with its output.

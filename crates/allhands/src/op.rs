@@ -194,8 +194,8 @@ impl Late {
         Late { element, now: Mutex::new((None, Buffer::new(0))) }
     }
 
-    pub(crate) fn set(&self, combination: Option<Combination>) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).0 = combination;
+    pub(crate) fn set(&self, combination: Combination) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(combination);
     }
 
     pub(crate) fn is_set(&self) -> bool {

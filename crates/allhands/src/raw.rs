@@ -128,22 +128,33 @@ impl RawComm {
 }
 
 /// A [`Plan`] on plain memory.
-pub struct RawPlan {
-    plan: Plan<u8>,
-    /// The operation, if it is the caller's own.
-    own: Option<Arc<Late>>,
+pub struct RawPlan(Plan<u8>, Option<Own>);
+
+/// The operation of a plan, if it is the caller's own.
+struct Own {
+    operation: Arc<Late>,
+    /// Whether the plan performs it; else it only says that the MPI does best.
+    performed: bool,
 }
 
 impl RawPlan {
     pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
-        RawPlan { plan, own }
+        let performed = plan.algorithm() != native::NAME;
+        RawPlan(plan, own.map(|operation| Own { operation, performed }))
     }
 
     /// From now on the plan's [own operation](RawOperation::Own) is this one: for so many elements `right = left op right`,
     /// where `left` can be read and `right` read and written. Each run may have another one, all ranks the same.
+    ///
+    /// ```no_run
+    /// # fn example(mut plan: allhands::raw::RawPlan) {
+    /// // Elements of one byte, of which the right one counts.
+    /// plan.combine_by(|_left, _right, _count| ());
+    /// # }
+    /// ```
     pub fn combine_by(&mut self, operation: impl Fn(*const u8, *mut u8, usize) + Send + Sync + 'static) {
-        if let Some(own) = &self.own {
-            own.set(Some(Arc::new(operation)));
+        if let Some(own) = &self.1 {
+            own.operation.set(Arc::new(operation));
         }
     }
 
@@ -155,7 +166,7 @@ impl RawPlan {
     pub unsafe fn run(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
         self.check()?;
         // SAFETY: the caller's promise.
-        unsafe { self.plan.run_at(Buffers::Apart, input, output) }
+        unsafe { self.0.run_at(Buffers::Apart, input, output) }
     }
 
     /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
@@ -165,14 +176,14 @@ impl RawPlan {
     pub unsafe fn run_in_place(&mut self, buffer: *mut u8) -> Result<()> {
         self.check()?;
         // SAFETY: the caller's promise.
-        unsafe { self.plan.run_at(Buffers::InPlace, buffer, buffer) }
+        unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
     }
 
     /// Whether a plan whose operation is the caller's own can run.
     fn check(&self) -> Result<()> {
-        let Some(own) = &self.own else { return Ok(()) };
-        let fact = match own.is_set() {
-            true if self.plan.algorithm() != native::NAME => return Ok(()),
+        let Some(own) = &self.1 else { return Ok(()) };
+        let fact = match own.operation.is_set() {
+            true if own.performed => return Ok(()),
             true => "the MPI library's own collective is to be called, with the operation that the MPI knows",
             false => "a plan with an operation of the caller's own was not told which; call combine_by",
         };
@@ -181,19 +192,19 @@ impl RawPlan {
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
     pub fn algorithm(&self) -> String {
-        self.plan.algorithm()
+        self.0.algorithm()
     }
 
     /// Why that one.
     pub fn why(&self) -> String {
-        self.plan.why()
+        self.0.why()
     }
 
     /// Which algorithm runs, why, and what it costs.
     pub fn explain(&self) -> String {
-        self.plan.explain()
+        self.0.explain()
     }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+mod own;

@@ -42,6 +42,7 @@ const MOST: Duration = Duration::from_secs(240);
 pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Result<()> {
     let begun = Instant::now();
     for library in libraries.iter().filter(|library| on_the_wheel(library)) {
+        example(allhands, library)?;
         for ranks in RANKS {
             // Left to itself an alltoallv is the MPI's.
             try_out(allhands, library, ranks, "alltoallv=spread-out", &MODULES, "")?;
@@ -52,6 +53,19 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
     }
     eprintln!("xtask: mpi4py's tests under the preload in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// The example of the README.
+fn example(allhands: &Path, library: &Library) -> Result<()> {
+    let report = report(&format!("example-{}.txt", library.name));
+    let mut command = exec(allhands, library, 4, &[("ALLHANDS_REPORT", report.as_os_str())]);
+    command.arg(mpi::environment("mpi4py").join("bin/python")).arg(mpi::root().join("examples/mean.py"));
+    command.env("MPI4PY_LIBMPI", &library.file);
+    let ended = launch(command, MOST)?;
+    if !passed(&ended) || ended.out.trim() != "mean rank 1.5 of 4" {
+        return Err(ended.fault(&format!("{}, examples/mean.py failed", library.title)));
+    }
+    proven(&report, "examples/mean.py", &["allreduce"])
 }
 
 /// The tests of collectives, with the first algorithm of every collective, then the second, and so on: where it can serve, since

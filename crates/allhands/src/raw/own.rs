@@ -1,3 +1,5 @@
+//! Operations of the caller's own, on elements of any size.
+
 use allhands_schedule::{Choice, Problem, Reduction, Topology, algorithms};
 
 use super::*;
