@@ -16,6 +16,9 @@ use crate::{Result, mpi};
 /// Numbers of ranks.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 5];
 
+/// So many ranks of one node suit every algorithm.
+const ALL_SERVE: usize = 4;
+
 /// Those of mpi4py's test modules that call collectives, ours or not, make communicators or operations, wait, or fail.
 const MODULES: [&str; 9] = [
     "test_cco_",
@@ -32,8 +35,21 @@ const MODULES: [&str; 9] = [
 /// Those that take minutes, about datatypes: run by hand.
 const SLOW: [&str; 4] = ["test_datatype", "test_pack", "test_util_dtlib", "test_msgspec"];
 
-/// Those that are run with every algorithm.
-const COLLECTIVES: [&str; 1] = ["test_cco_"];
+/// Those that are run with every algorithm: of all collectives, and of the blocking ones.
+const COLLECTIVES: &str = "test_cco_";
+const NOT_BLOCKING: [&str; 4] = ["_nb_", "_pr_", "_ngh_", "_inter"];
+
+/// Test modules: names that match one of the first and none of the second.
+#[derive(Clone, Copy, PartialEq)]
+struct Selection {
+    included: &'static [&'static str],
+    excluded: &'static [&'static str],
+}
+
+const MOST_MODULES: Selection = Selection { included: &MODULES, excluded: &[] };
+const SLOW_MODULES: Selection = Selection { included: &SLOW, excluded: &[] };
+const ALL_COLLECTIVES: Selection = Selection { included: &[COLLECTIVES], excluded: &[] };
+const BLOCKING: Selection = Selection { included: &[COLLECTIVES], excluded: &NOT_BLOCKING };
 
 /// More than any suite needs on two busy cores.
 const MOST: Duration = Duration::from_secs(240);
@@ -45,10 +61,10 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
         example(allhands, library)?;
         for ranks in RANKS {
             // Left to itself an alltoallv is the MPI's.
-            try_out(allhands, library, ranks, "alltoallv=spread-out", &MODULES, "")?;
+            try_out(allhands, library, ranks, "alltoallv=spread-out", MOST_MODULES, "")?;
         }
         if extent == Extent::Full {
-            try_out(allhands, library, 3, "", &SLOW, " of datatypes")?;
+            try_out(allhands, library, 3, "", SLOW_MODULES, " of datatypes")?;
         }
     }
     eprintln!("xtask: mpi4py's tests under the preload in {:.0} s", begun.elapsed().as_secs_f64());
@@ -75,23 +91,36 @@ pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Ex
     let known = SERVED.iter().map(|collective| algorithms(allhands, collective)).collect::<Result<Vec<_>>>()?;
     let turns = known.iter().map(Vec::len).max().unwrap_or(0);
     let libraries: Vec<&Library> = libraries.iter().filter(|library| on_the_wheel(library)).collect();
-    let cases = libraries.len() * RANKS.len();
+    let modules = if extent == Extent::Full { ALL_COLLECTIVES } else { BLOCKING };
     for turn in 0..turns {
-        let wishes = SERVED.iter().zip(&known).map(|(collective, names)| {
-            let name = &names[turn % names.len()];
-            format!("{collective}={name}?")
-        });
+        let names: Vec<&str> = known.iter().map(|names| names[turn % names.len()].as_str()).collect();
+        let wishes = SERVED.iter().zip(&names).map(|(collective, name)| format!("{collective}={name}?"));
         let wish = wishes.collect::<Vec<_>>().join(";");
-        for case in 0..cases {
-            let (library, ranks) = (libraries[case % libraries.len()], RANKS[case % RANKS.len()]);
-            // One for each turn, on another library and number of ranks.
-            if extent == Extent::Full || case == turn % cases {
-                try_out(allhands, library, ranks, &wish, &COLLECTIVES, &format!(", algorithms {}", turn + 1))?;
+        let how = format!(", algorithms {} of {turns}", turn + 1);
+        for (place, library) in libraries.iter().enumerate() {
+            let short = turn % libraries.len() == place;
+            for ranks in RANKS.into_iter().filter(|ranks| extent == Extent::Full || short && *ranks == ALL_SERVE) {
+                let report = try_out(allhands, library, ranks, &wish, modules, &how)?;
+                if ranks == ALL_SERVE {
+                    forced(&report, &names)?;
+                }
             }
         }
     }
     eprintln!("xtask: mpi4py's tests with every algorithm in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// A report says that these algorithms ran.
+fn forced(report: &Path, names: &[&str]) -> Result<()> {
+    let table = std::fs::read_to_string(report).unwrap_or_default();
+    let ran = |(collective, name): &(&&str, &&str)| {
+        table.lines().any(|line| line.starts_with(&format!("{collective} ")) && line.contains(&format!("  {name}")))
+    };
+    match SERVED.iter().zip(names).find(|pair| !ran(pair)) {
+        Some((collective, name)) => Err(format!("no {collective} by {name} was run\n{table}")),
+        None => Ok(()),
+    }
 }
 
 /// The algorithms of a collective, those for memory that ranks share as well.
@@ -112,8 +141,15 @@ fn algorithms(allhands: &Path, collective: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// One job: exactly what fails without us may fail, and what is called is served by us.
-fn try_out(allhands: &Path, library: &Library, ranks: usize, wish: &str, modules: &[&str], how: &str) -> Result<()> {
+/// One job: exactly what fails without us may fail, and what is called is served by us. Its report.
+fn try_out(
+    allhands: &Path,
+    library: &Library,
+    ranks: usize,
+    wish: &str,
+    modules: Selection,
+    how: &str,
+) -> Result<PathBuf> {
     let report = report(&format!("{}-{ranks}.txt", library.name));
     let settings = [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new(wish))];
     let ended = suite(exec(allhands, library, ranks, &settings), library, modules)?;
@@ -127,20 +163,23 @@ fn try_out(allhands: &Path, library: &Library, ranks: usize, wish: &str, modules
         eprintln!("xtask: {title}: {} fail, with and without the preload", failures.len());
     }
     // Tests of datatypes call few collectives.
-    if modules != SLOW {
+    if modules != SLOW_MODULES {
         proven(&report, &title, served(ranks))?;
     }
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
-    Ok(())
+    Ok(report)
 }
 
 /// mpi4py's tests, started by a command that takes a program and its arguments.
-fn suite(mut command: Command, library: &Library, modules: &[&str]) -> Result<Ended> {
+fn suite(mut command: Command, library: &Library, modules: Selection) -> Result<Ended> {
     let folder = mpi::environment("mpi4py");
     command.arg(folder.join("bin/python")).arg(tests(&folder));
-    for module in modules {
+    modules.included.iter().for_each(|module| {
         command.args(["-i", module]);
-    }
+    });
+    modules.excluded.iter().for_each(|module| {
+        command.args(["-e", module]);
+    });
     command.env("MPI4PY_LIBMPI", &library.file);
     launch(command, MOST)
 }
