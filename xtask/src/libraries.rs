@@ -125,8 +125,23 @@ pub(crate) fn named(name: &str) -> Result<Library> {
 
 impl Library {
     /// The folder with `include` and `lib` that programs are compiled against, if it is one of ours.
-    pub(crate) fn folder(&self) -> Option<PathBuf> {
+    pub(crate) fn environment(&self) -> Option<PathBuf> {
         ["openmpi", "mpich", "intel"].contains(&self.name).then(|| mpi::environment(self.name))
+    }
+
+    /// Where the library is, and others that it needs.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// The header that C programs are compiled with, if one would be installed; the standard ABI has its own.
+    pub(crate) fn header(&self) -> Option<PathBuf> {
+        let name = if self.file.file_name()? == "libmpi_abi.so.1" { "mpi_abi.h" } else { "mpi.h" };
+        Some(match self.name {
+            "debian-openmpi" => self.folder().join("openmpi/include").join(name),
+            "debian-mpich" => Path::new("/usr/include").join(self.folder().file_name()?).join("mpich").join(name),
+            _ => self.folder().parent()?.join("include").join(name),
+        })
     }
 
     /// The command that runs `program` on so many ranks.

@@ -22,7 +22,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
-       cargo xtask preload [LIBRARY]
+       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]
        cargo xtask tells [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask header
@@ -36,8 +36,9 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
-  preload       mpi4py's own tests of collectives, and a program with requests of all kinds, under `allhands exec`, on Open MPI,
-                MPICH and Intel MPI
+  preload       programs under `allhands exec`: mpi4py's own tests, also with every algorithm in turn; programs in C and Fortran
+                that check every call, those with requests apart; Intel's benchmarks; a part of each, or one of them, or (by hand)
+                all there is
   tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   header        makes allhands.h anew from the source of the C API
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
         ["mpi"] => Some(mpi::install()),
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
-        ["preload", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+        ["preload", ref rest @ ..] => preload::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),

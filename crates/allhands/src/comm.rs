@@ -17,11 +17,11 @@ use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::log::{log, logs};
 use crate::native::{self, Native};
-use crate::op::{self, Op, Reducer};
+use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
-use crate::raw::RawCall;
+use crate::raw::{RawCall, RawOperation, RawPlan};
 use crate::scheduled::Scheduled;
 use crate::tuning::Tuning;
 use crate::world::World;
@@ -149,20 +149,39 @@ impl Comm {
     }
 
     /// A plan for a call that says at run time what its elements are.
-    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<Plan<u8>> {
-        let ask = Ask {
+    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
+        let mut ask = Ask {
             collective: call.collective,
             amount: call.amount.clone(),
             element: (call.element, call.element.size()),
             root: call.root,
-            reducer: call.operation.map(|operation| op::predefined(call.element, operation)).transpose()?,
-            operation: call.operation.map_or(String::new(), |operation| operation.name().into()),
-            predefined: call.operation,
+            reducer: None,
+            operation: String::new(),
+            predefined: None,
             commutative: true,
             options,
             meanwhile,
         };
-        Ok(Plan::new(self.core(ask)?, self.rank.clone()))
+        let mut own = None;
+        match call.operation {
+            None => {}
+            Some(RawOperation::Predefined(operation)) => {
+                ask.reducer = Some(op::predefined(call.element, operation)?);
+                ask.operation = operation.name().into();
+                ask.predefined = Some(operation);
+            }
+            Some(RawOperation::Own { bytes, commutative }) => {
+                let late = Arc::new(Late::new(bytes));
+                own = Some(late.clone());
+                ask.element = (Type::U8, bytes);
+                ask.reducer = Some(late);
+                ask.operation = format!("elements of {bytes} bytes, {}", op::user_name(commutative));
+                // Stands for what the MPI knows it by: such a plan says that the MPI's own is best, but never runs it.
+                ask.predefined = Some(Operation::BitOr);
+                ask.commutative = commutative;
+            }
+        }
+        Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
     }
 
     /// A thread moves this rank's runs on while it computes.

@@ -1,9 +1,10 @@
 //! Operations of reductions: MPI's, and the user's own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_schedule::Combine;
 
+use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::kernels::{Element, Kernel, Kernel3, KernelError, Operation, Side, Type, kernel, kernel3};
 
@@ -82,7 +83,7 @@ impl<T: Element> Op<T> {
     pub(crate) fn name(&self) -> String {
         match &self.kind {
             Kind::Predefined(operation) => operation.name().into(),
-            Kind::User { commutative, .. } => if *commutative { "user" } else { "user, non-commutative" }.into(),
+            Kind::User { commutative, .. } => user_name(*commutative).into(),
         }
     }
 
@@ -100,6 +101,11 @@ impl<T: Element> Op<T> {
             Kind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
         })
     }
+}
+
+/// What operations of users are called, the same on every rank.
+pub(crate) fn user_name(commutative: bool) -> &'static str {
+    if commutative { "user" } else { "user, non-commutative" }
 }
 
 /// What performs one of MPI's operations on elements of a type.
@@ -170,6 +176,58 @@ impl<T: Element> Reducer for User<T> {
         for index in 0..bytes / size_of::<T>() {
             // SAFETY: as above.
             unsafe { *into.add(index) = (self.combine)(*left.add(index), *right.add(index)) };
+        }
+    }
+}
+
+/// `right = left op right` for a number of elements, as MPI's functions of users have it.
+pub(crate) type Combination = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
+
+/// An operation on elements of which only the size is known, named anew for each run.
+pub(crate) struct Late {
+    element: usize,
+    now: Mutex<(Option<Combination>, Buffer)>,
+}
+
+impl Late {
+    pub(crate) fn new(element: usize) -> Late {
+        Late { element, now: Mutex::new((None, Buffer::new(0))) }
+    }
+
+    pub(crate) fn set(&self, combination: Combination) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(combination);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).0.is_some()
+    }
+}
+
+impl Reducer for Late {
+    unsafe fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, side: Combine) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(combination), aside) = &mut *now else { unreachable!("asked for before a run begins") };
+        let count = bytes / self.element;
+        if side == Combine::Before {
+            return combination(from, into, count);
+        }
+        if aside.len() < bytes {
+            *aside = Buffer::new(bytes);
+        }
+        // SAFETY: the caller's runs, and a buffer that is long enough. Also where the operation commutes its operands are not
+        // exchanged: all ranks are to evaluate the same expression.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, aside.as_ptr(), bytes);
+            combination(into, aside.as_ptr(), count);
+            std::ptr::copy_nonoverlapping(aside.as_ptr(), into, bytes);
+        }
+    }
+
+    unsafe fn combine_into(&self, left: *const u8, right: *const u8, into: *mut u8, bytes: usize) {
+        // SAFETY: the caller's runs.
+        unsafe {
+            std::ptr::copy_nonoverlapping(right, into, bytes);
+            self.combine(left, into, bytes, Combine::Before);
         }
     }
 }

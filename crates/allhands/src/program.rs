@@ -2,12 +2,12 @@
 //!
 //! Compiling binds a schedule to counts and an element size. Spans that touch become one run of bytes; scratch positions
 //! get addresses; blocks of no bytes vanish, and messages of nothing but such blocks on both sides. A message that lands
-//! only to be combined with another operand is combined as it lands. A copy of the input to where it already is, in
-//! place, is nothing; another is made while messages travel, and messages that would be sent from it are sent from the input.
+//! only to be combined with another operand is combined as it lands, unless it may be cut inside an element. A copy of the
+//! input to where it already is, in place, is nothing; another is made while messages travel, and messages that would be sent from it are sent from the input.
 //!
 //! Of a round the program does, in this order: say what it will receive; send everything; take what arrives, overwriting or combining; where a
-//! message is to be combined with memory that the round also sends, take it into scratch first; settle the sends that
-//! others read from our memory; combine what was put aside; the local operations.
+//! message is to be combined with memory that the round also sends, or may be cut inside an element, take it into scratch first;
+//! settle the sends that others read from our memory; combine what was put aside; the local operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,6 +107,12 @@ pub(crate) struct Program {
     pub(crate) output: usize,
 }
 
+/// Messages are cut at multiples of this, and lie at multiples of it wherever they arrive.
+const NEVER_CUT: usize = 16;
+
+/// Places in scratch begin at multiples of this, which suits elements of every type.
+const ALIGN: usize = 64;
+
 /// Whether the caller's input is in the output already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Buffers {
@@ -164,6 +170,8 @@ struct Compiler<'a> {
     rank: usize,
     layout: Layout<'a>,
     buffers: Buffers,
+    /// Whether a message has to be there as a whole before its elements are.
+    whole: bool,
     /// Where the input is kept, if not where the caller has it.
     kept_input: Option<usize>,
     scratch: BTreeMap<usize, usize>,
@@ -203,16 +211,17 @@ impl<'a> Compiler<'a> {
             *at = program.scratch;
             program.scratch += layout.scratch_len(*position);
         }
-        program.scratch = program.scratch.next_multiple_of(8);
+        program.scratch = program.scratch.next_multiple_of(ALIGN);
         let kept_input = keep_input.then_some(program.scratch);
         if let Some(at) = kept_input {
-            program.scratch = (at + program.input * element).next_multiple_of(8);
+            program.scratch = (at + program.input * element).next_multiple_of(ALIGN);
         }
         let mut compiler = Compiler {
             problem,
             rank: schedule.rank,
             layout,
             buffers,
+            whole: !NEVER_CUT.is_multiple_of(element),
             kept_input,
             scratch,
             overwritten: Vec::new(),
@@ -269,12 +278,14 @@ impl<'a> Compiler<'a> {
                 self.take(recv, others, &sent, &mut aside)?;
             }
         }
+        let landed = || self.program.takes[taken..].iter().flat_map(|take| &take.parts);
+        let hit = |from: &Segment| landed().any(|part| part.overlaps(from));
+        if self.buffers == Buffers::InPlace && self.kept_input.is_none() && aside.iter().any(|(from, ..)| hit(from)) {
+            return Err(Overwritten);
+        }
         // As early as can be: a message must not land where a copy is still to be made.
-        let lands = |to: &Segment| {
-            self.program.takes[taken..].iter().flat_map(|take| &take.parts).any(|part| part.overlaps(to))
-        };
-        let hit = |instruction: &Instruction| matches!(instruction, Instruction::Copy { to, .. } if lands(to));
-        let first = if self.program.code[begin..copied].iter().any(hit) { copied } else { begin };
+        let early = |instruction: &Instruction| matches!(instruction, Instruction::Copy { to, .. } if hit(to));
+        let first = if self.program.code[begin..copied].iter().any(early) { copied } else { begin };
         let posts = (taken..self.program.takes.len()).map(Instruction::Post);
         self.program.code.splice(first..first, posts);
         self.program.code.extend(to_settle.into_iter().map(Instruction::Settle));
@@ -333,6 +344,11 @@ impl<'a> Compiler<'a> {
                 }
                 // Operand by operand, the others and the destination are cut alike.
                 let side = *side;
+                if self.whole {
+                    self.program.code.push(Instruction::Take(message));
+                    aside.extend(paired(others.clone(), parts).map(|(other, part)| (other, part, side)));
+                    return Ok(());
+                }
                 let (others, parts) = paired(others.clone(), parts).unzip();
                 self.program.takes[message].parts = parts;
                 self.program.takes[message].combined = true;
@@ -343,7 +359,7 @@ impl<'a> Compiler<'a> {
         match side {
             None if busy => return Err(Overwritten),
             None => self.program.code.push(Instruction::Take(message)),
-            Some(side) if !busy => {
+            Some(side) if !busy && !self.whole => {
                 self.program.takes[message].combined = true;
                 self.program.code.push(Instruction::TakeCombine(message, side));
             }
@@ -356,7 +372,7 @@ impl<'a> Compiler<'a> {
                     aside.push((from, part, side));
                     at += part.len;
                 }
-                self.program.scratch = at.next_multiple_of(8);
+                self.program.scratch = at.next_multiple_of(ALIGN);
                 self.program.takes[message].parts = staged;
                 self.program.code.push(Instruction::Take(message));
             }

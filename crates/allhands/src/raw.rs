@@ -13,7 +13,7 @@
 //!     collective: Collective::Allreduce,
 //!     amount: Amount::Each(3),
 //!     element: Type::F64,
-//!     operation: Some(Operation::Sum),
+//!     operation: Some(Operation::Sum.into()),
 //!     root: 0,
 //! };
 //! let mut plan = comm.plan(&call, &Options::new())?;
@@ -23,14 +23,18 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+use std::sync::Arc;
+
 use allhands_schedule::Collective;
 
 use crate::comm::Comm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 pub use crate::log::{log, logs};
+use crate::native;
+use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
 
@@ -59,9 +63,38 @@ pub struct RawCall {
     /// Of which type. What is only moved may as well be bytes.
     pub element: Type,
     /// How they are combined, in a reduction.
-    pub operation: Option<Operation>,
+    pub operation: Option<RawOperation>,
     /// The special rank of bcast and reduce; 0 otherwise.
     pub root: usize,
+}
+
+/// How elements are combined.
+///
+/// ```
+/// use allhands::kernels::Operation;
+/// use allhands::raw::RawOperation;
+/// // Affine maps, of two words each.
+/// let own = RawOperation::Own { bytes: 16, commutative: false };
+/// assert_ne!(own, Operation::Sum.into());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RawOperation {
+    /// One of MPI's, on elements of the call's type.
+    Predefined(Operation),
+    /// The caller's own, which [`RawPlan::combine_by`] names, on elements of so many bytes, whatever the call's type. An element
+    /// may be of any size, and is always combined as a whole. Where the operation does not commute, ranks are combined in order.
+    Own {
+        /// Of an element.
+        bytes: usize,
+        /// Whether operands may be combined in any order.
+        commutative: bool,
+    },
+}
+
+impl From<Operation> for RawOperation {
+    fn from(operation: Operation) -> RawOperation {
+        RawOperation::Predefined(operation)
+    }
 }
 
 /// The ranks of an MPI communicator, bound to no thread: any thread may use it and its plans, one at a time, if all of them move
@@ -87,7 +120,7 @@ impl RawComm {
 
     /// The same; `meanwhile` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
     pub fn plan_while(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
-        Ok(RawPlan(self.0.raw_plan(call, options, meanwhile)?))
+        self.0.raw_plan(call, options, meanwhile)
     }
 
     /// Which rank this is.
@@ -102,15 +135,43 @@ impl RawComm {
 }
 
 /// A [`Plan`] on plain memory.
-pub struct RawPlan(Plan<u8>);
+pub struct RawPlan(Plan<u8>, Option<Own>);
+
+/// The operation of a plan, if it is the caller's own.
+struct Own {
+    operation: Arc<Late>,
+    /// Whether the plan performs it; else it only says that the MPI does best.
+    performed: bool,
+}
 
 impl RawPlan {
+    pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
+        let performed = plan.algorithm() != native::NAME;
+        RawPlan(plan, own.map(|operation| Own { operation, performed }))
+    }
+
+    /// From now on the plan's [own operation](RawOperation::Own) is this one: for so many elements `right = left op right`,
+    /// where `left` can be read and `right` read and written. Each run may have another one, all ranks the same.
+    ///
+    /// ```no_run
+    /// # fn example(mut plan: allhands::raw::RawPlan) {
+    /// // Elements of one byte, of which the right one counts.
+    /// plan.combine_by(|_left, _right, _count| ());
+    /// # }
+    /// ```
+    pub fn combine_by(&mut self, operation: impl Fn(*const u8, *mut u8, usize) + Send + Sync + 'static) {
+        if let Some(own) = &self.1 {
+            own.operation.set(Arc::new(operation));
+        }
+    }
+
     /// Runs the collective to its end.
     ///
     /// # Safety
     /// The input can be read and the output written for as many elements as the call says for this rank, both aligned for the
-    /// element type and not overlapping.
+    /// element type and not overlapping. An operation of the caller's own touches its operands only.
     pub unsafe fn run(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.run_at(Buffers::Apart, input, output) }
     }
@@ -120,6 +181,7 @@ impl RawPlan {
     /// # Safety
     /// As for [`run`](RawPlan::run), for the longer of both.
     pub unsafe fn run_in_place(&mut self, buffer: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
     }
@@ -144,6 +206,7 @@ impl RawPlan {
     /// # Safety
     /// As for [`run`](RawPlan::run), until then. After an error the MPI library, if the plan is its own, may keep the memory.
     pub unsafe fn start(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.start_at(Buffers::Apart, input, output) }
     }
@@ -153,6 +216,7 @@ impl RawPlan {
     /// # Safety
     /// As for [`start`](RawPlan::start), for the longer of both.
     pub unsafe fn start_in_place(&mut self, buffer: *mut u8) -> Result<()> {
+        self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.start_at(Buffers::InPlace, buffer, buffer) }
     }
@@ -165,6 +229,17 @@ impl RawPlan {
     /// Waits for the run under way, if there is one.
     pub fn wait(&mut self) -> Result<()> {
         self.0.wait()
+    }
+
+    /// Whether a plan whose operation is the caller's own can run.
+    fn check(&self) -> Result<()> {
+        let Some(own) = &self.1 else { return Ok(()) };
+        let fact = match own.operation.is_set() {
+            true if own.performed => return Ok(()),
+            true => "the MPI library's own collective is to be called, with the operation that the MPI knows",
+            false => "a plan with an operation of the caller's own was not told which; call combine_by",
+        };
+        Err(Error::Operation(fact.into()))
     }
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
@@ -183,7 +258,10 @@ impl RawPlan {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
+mod own;
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use allhands_schedule::Topology;
 
@@ -194,10 +272,10 @@ mod tests {
             collective: Collective::Allreduce,
             amount: Amount::Each(count),
             element: Type::U64,
-            operation: Some(Operation::Sum),
+            operation: Some(Operation::Sum.into()),
             root: 0,
         };
-        Ok(RawPlan(comm.raw_plan(&call, &Options::new(), &|| ())?))
+        comm.raw_plan(&call, &Options::new(), &|| ())
     }
 
     #[test]
@@ -265,7 +343,7 @@ mod tests {
             if late {
                 made.wait();
             }
-            let mut plan = RawPlan(comm.raw_plan(&call, &options, &|| ())?);
+            let mut plan = comm.raw_plan(&call, &options, &|| ())?;
             if !late {
                 made.wait();
             }
@@ -290,7 +368,7 @@ mod tests {
                 collective: Collective::Allreduce,
                 amount: Amount::Each(8),
                 element: Type::U8,
-                operation: Some(Operation::Sum),
+                operation: Some(Operation::Sum.into()),
                 root: 0,
             };
             let shared = Options::new().algorithm("smp:local=shared");
@@ -298,7 +376,7 @@ mod tests {
             if comm.rank() == 1 {
                 first.wait()?;
             }
-            let _second = RawPlan(comm.raw_plan(&call, &shared, &|| ())?);
+            let _second = comm.raw_plan(&call, &shared, &|| ())?;
             first.wait()?;
             assert_eq!(y, [2; 1000]);
             Ok(())

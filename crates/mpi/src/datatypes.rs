@@ -73,6 +73,15 @@ impl Mpi {
         Ok((lower, extent))
     }
 
+    /// Where the data of a type begin and how far they reach, in bytes, whatever its bounds say.
+    pub fn type_true_extent(&self, datatype: Handle) -> Result<(isize, isize)> {
+        let (mut lower, mut extent) = (0, 0);
+        // SAFETY: both numbers are writable.
+        let code = unsafe { (self.raw().type_get_true_extent)(datatype, &mut lower, &mut extent) };
+        self.check("MPI_Type_get_true_extent", code)?;
+        Ok((lower, extent))
+    }
+
     /// An operation of one's own.
     ///
     /// # Safety
@@ -88,6 +97,15 @@ impl Mpi {
     pub fn op_free(&self, mut op: Handle) -> Result<()> {
         // SAFETY: the handle is writable.
         self.check("MPI_Op_free", unsafe { (self.raw().op_free)(&mut op) })
+    }
+
+    /// Whether operands of an operation may be exchanged.
+    pub fn op_commutative(&self, op: Handle) -> Result<bool> {
+        self.integer("MPI_Op_commutative", |answer| {
+            // SAFETY: the answer is writable.
+            unsafe { (self.raw().op_commutative)(op, answer) }
+        })
+        .map(|answer| answer != 0)
     }
 
     /// A committed type of this many bytes, more than an `int` counts.

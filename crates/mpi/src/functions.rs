@@ -141,6 +141,7 @@ functions! {
 
         type_size "Type_size" (Handle, Out);
         type_get_extent "Type_get_extent" (Handle, *mut Aint, *mut Aint);
+        type_get_true_extent "Type_get_true_extent" (Handle, *mut Aint, *mut Aint);
         type_get_envelope "Type_get_envelope" (Handle, Out, Out, Out, Out);
         type_contiguous "Type_contiguous" (c_int, Handle, Handles);
         type_create_hindexed "Type_create_hindexed" (c_int, Counts, *const Aint, Handle, Handles);
@@ -151,6 +152,8 @@ functions! {
         unpack "Unpack" (Send, c_int, Out, Receive, c_int, Handle, Handle);
         op_create "Op_create" (UserFunction, c_int, Handles);
         op_free "Op_free" (Handles);
+        op_commutative "Op_commutative" (Handle, Out);
+        reduce_local "Reduce_local" (Send, Receive, c_int, Handle, Handle);
     }
     optional {
         comm_c2f "Comm_c2f" (Handle) -> c_int;

@@ -4,6 +4,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 use allhands::Error;
 use allhands::kernels::Type;
@@ -13,7 +14,8 @@ use allhands_schedule::Collective;
 
 use crate::comms::{Group, Member};
 use crate::failure::{REFUSED, Unserved, passed};
-use crate::memory::{Datatype, MOST, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::memory::{Datatype, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::operations::{Called, Reduction};
 use crate::said::{Said, list};
 use crate::session::Session;
 
@@ -29,6 +31,8 @@ pub(crate) struct Task {
     expected: Vec<usize>,
     /// Bytes of a block, or of the vector, or of all blocks together where they differ.
     pub(crate) bytes: usize,
+    /// What combines elements, where it is no kernel of ours.
+    called: Option<Arc<Called>>,
 }
 
 type Outcome = Result<Task, Unserved>;
@@ -55,7 +59,7 @@ impl Task {
     /// The program's memory is as it says.
     #[inline]
     pub(crate) unsafe fn run(&self, mpi: &Mpi, plan: &mut RawPlan) -> Result<(), Unserved> {
-        if let Some(input) = &self.input
+        if let (Some(input), None) = (&self.input, &self.called)
             && let (Some(source), Some(target)) = (input.direct(), self.output.direct())
         {
             // SAFETY: the caller's promise.
@@ -64,11 +68,27 @@ impl Task {
         // SAFETY: the caller's promise.
         unsafe {
             let staged = self.stage(mpi)?;
+            self.combine_by(plan);
             match &self.input {
                 None => plan.run_in_place(staged.target)?,
                 Some(_) => plan.run(staged.source, staged.target)?,
             }
             self.unstage(mpi, &staged)
+        }
+    }
+
+    /// Tells the plan what combines elements, if no kernel of ours does.
+    fn combine_by(&self, plan: &mut RawPlan) {
+        if let Some(called) = &self.called {
+            called.serve(plan);
+        }
+    }
+
+    /// What outlasts the call must not have an operation that the program may free before: MPI gives no way to keep one.
+    pub(crate) fn outlasting(self) -> Result<Task, Unserved> {
+        match self.called {
+            None => Ok(self),
+            Some(_) => Err(passed("an operation that no kernel of ours has, in a call that returns before its end")),
         }
     }
 
@@ -107,6 +127,7 @@ impl Task {
     /// # Safety
     /// The program's memory is as it says, and stays with what is staged until then.
     pub(crate) unsafe fn start(&self, staged: &Staged, plan: &mut RawPlan) -> Result<(), Unserved> {
+        self.combine_by(plan);
         // SAFETY: the caller's promise.
         unsafe {
             match &self.input {
@@ -122,6 +143,9 @@ impl Task {
     /// # Safety
     /// As above.
     pub(crate) unsafe fn unstage(&self, mpi: &Mpi, staged: &Staged) -> Result<(), Unserved> {
+        if let Some(called) = &self.called {
+            called.outcome()?;
+        }
         if self.output.direct().is_none() && !self.gives {
             // SAFETY: the caller's promise.
             unsafe { self.output.unpack(mpi, staged.target)? };
@@ -188,6 +212,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes: 0,
+            called: None,
         })
     }
 
@@ -206,6 +231,7 @@ impl Caller<'_> {
             gives: root == self.member.rank,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -254,6 +280,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -297,6 +324,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called: None,
         })
     }
 
@@ -354,7 +382,7 @@ impl Caller<'_> {
             }
         };
         let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
-        apart(Task { call, input, output, gives: false, expected, bytes })
+        apart(Task { call, input, output, gives: false, expected, bytes, called: None })
     }
 
     #[inline(always)]
@@ -436,19 +464,14 @@ impl Caller<'_> {
         receive: Receive,
         (datatype, op): (Handle, Handle),
     ) -> Outcome {
-        let (abi, types) = (self.session.mpi.abi(), &self.session.types);
-        let operation = types.operation(abi.handle(op)).ok_or(passed("an operation of the user's"))?;
-        let datatype = abi.handle(datatype);
-        let basic = types.basic(datatype).ok_or(passed("a reduction of a derived datatype"))?;
-        let element = basic.reduced_by(operation).ok_or(passed("a reduction of a datatype without kernels"))?;
+        let abi = self.session.mpi.abi();
+        let Reduction { datatype, align, element, operation, called } =
+            Reduction::of(self.session, self.member.handle, abi.handle(datatype), abi.handle(op))?;
         let Member { rank, size, .. } = *self.member;
         let (input, output) = lengths(collective, &amount, rank, root, size).ok_or(TOO_LARGE)?;
-        let bytes = input.checked_mul(element.size()).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)?;
+        let bytes = datatype.bytes(input)?;
         let in_place = self.in_place(send);
-        let region = |at: *mut u8, count| {
-            Region::new(at, count, Datatype::element(datatype, element.size()))
-                .map(|region| region.aligned(element.align()))
-        };
+        let region = |at: *mut u8, count| Region::new(at, count, datatype).map(|region| region.aligned(align));
         // In place the output's memory holds the input first, which may be longer.
         let to = if output == 0 && !in_place { null_mut() } else { receive.cast() };
         let output = region(to, if in_place { input.max(output) } else { output })?;
@@ -460,6 +483,7 @@ impl Caller<'_> {
             gives: false,
             expected: Vec::new(),
             bytes,
+            called,
         })
     }
 }

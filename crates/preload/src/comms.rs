@@ -8,9 +8,9 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use allhands::Options;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
+use allhands::{Error, Options};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -19,6 +19,7 @@ use crate::failure::{REFUSED, Unserved, lasting, passed};
 use crate::handles::Handles;
 use crate::requests::{self, Lines};
 use crate::session::Session;
+use crate::settings::IF_IT_CAN;
 use crate::turns::Turns;
 use crate::watch::{Attendance, Present, Watch};
 
@@ -372,9 +373,9 @@ impl Group {
 
     /// Makes a plan; its place.
     fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
-        let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
-        let plan = self.comm.plan_while(call, &options, &self.lines.meanwhile(session))?;
-        let (algorithm, why) = (plan.algorithm(), plan.why());
+        let wish = Wish { forced, unshared: false };
+        let (plan, why) = wish.plan(&self.comm, call, &self.lines.meanwhile(session))?;
+        let algorithm = plan.algorithm();
         let planned = match algorithm.as_str() {
             "mpi" => Planned::Theirs(lasting(why)),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
@@ -388,5 +389,41 @@ impl Group {
         self.places.insert(call.clone(), self.plans.len());
         self.plans.push((call.clone(), planned));
         Ok(self.plans.len() - 1)
+    }
+}
+
+/// How the user wants a plan.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    /// An algorithm, with [`IF_IT_CAN`] at its end where another may stand in for it.
+    pub(crate) forced: Option<&'a str>,
+    /// See [`Options::unshared`].
+    pub(crate) unshared: bool,
+}
+
+impl Wish<'_> {
+    /// A plan, and why it runs the algorithm that it runs.
+    pub(crate) fn plan(
+        self,
+        comm: &RawComm,
+        call: &RawCall,
+        meanwhile: &dyn Fn(),
+    ) -> Result<(RawPlan, String), Unserved> {
+        let free = Options::new().unshared(self.unshared);
+        let plan = |options: &Options| {
+            let plan = comm.plan_while(call, options, meanwhile)?;
+            let why = plan.why();
+            Ok((plan, why))
+        };
+        let Some(name) = self.forced else { return Ok(plan(&free)?) };
+        let Some(wished) = name.strip_suffix(IF_IT_CAN) else { return Ok(plan(&free.algorithm(name))?) };
+        match plan(&free.clone().algorithm(wished)) {
+            // Every rank finds the same, before it talks to others.
+            Err(Error::Request(fact)) => {
+                let (plan, why) = plan(&free)?;
+                Ok((plan, format!("{fact}; {why}")))
+            }
+            planned => Ok(planned?),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `liballhands.so`: MPI's collectives under programs that nobody has to change.
 //!
 //! Preloaded, it stands before the MPI of the program, whichever that is: its functions have MPI's names, `MPI_` and `PMPI_`
-//! (through which Fortran comes), and either serve a call or hand it to the MPI's own function. It links no MPI: the one that
+//! (through which Open MPI's Fortran comes), and either serve a call or hand it to the MPI's own function. It links no MPI: the one that
 //! the program has loaded is found at run time, and its functions are called by the addresses that they have there.
 //!
 //! **Which calls are ours** is decided from what MPI guarantees to be alike on every rank: the collective, the operation, the
@@ -21,6 +21,7 @@ mod failure;
 mod handles;
 mod memory;
 mod narrow;
+mod operations;
 mod preloaded;
 mod report;
 mod requests;

@@ -16,11 +16,11 @@ pub(crate) const TOO_LARGE_TEXT: &str = "more than 1 GiB";
 /// A datatype.
 #[derive(Clone, Copy)]
 pub(crate) struct Datatype {
-    handle: Handle,
+    pub(crate) handle: Handle,
     /// Bytes of data.
     pub(crate) size: usize,
     /// From one element to the next.
-    extent: isize,
+    pub(crate) extent: isize,
     /// Whether its data are one run of bytes without gaps.
     dense: bool,
 }
@@ -236,13 +236,12 @@ impl Region {
                 if self.datatype.dense {
                     copy_nonoverlapping(from, to, bytes);
                 } else {
-                    let (raw, mut position) = (mpi.raw(), 0);
-                    let (from, room) = (from.cast_const().cast(), bytes as c_int);
-                    let handle = self.datatype.handle;
-                    mpi.check(
-                        "MPI_Pack",
-                        (raw.pack)(from, count as c_int, handle, to.cast(), room, &mut position, mpi.comm_self()),
-                    )?;
+                    let (raw, room) = (mpi.raw(), bytes as c_int);
+                    let code = with_an_address(mpi, from, count, self.datatype.handle, |from, count, handle| {
+                        let from = from.cast_const().cast();
+                        (raw.pack)(from, count, handle, to.cast(), room, &mut 0, mpi.comm_self())
+                    })?;
+                    mpi.check("MPI_Pack", code)?;
                 }
                 to = to.add(bytes);
             }
@@ -262,11 +261,10 @@ impl Region {
                 if self.datatype.dense {
                     copy_nonoverlapping(from, to, bytes);
                 } else {
-                    let (raw, mut position) = (mpi.raw(), 0);
-                    let (source, length) = (from.cast(), bytes as c_int);
-                    let handle = self.datatype.handle;
-                    let code =
-                        (raw.unpack)(source, length, &mut position, to.cast(), count as c_int, handle, mpi.comm_self());
+                    let (raw, length) = (mpi.raw(), bytes as c_int);
+                    let code = with_an_address(mpi, to, count, self.datatype.handle, |to, count, handle| {
+                        (raw.unpack)(from.cast(), length, &mut 0, to.cast(), count, handle, mpi.comm_self())
+                    })?;
                     mpi.check("MPI_Unpack", code)?;
                 }
                 from = from.add(bytes);
@@ -285,6 +283,26 @@ impl Region {
         pieces.retain(|(_, count)| *count > 0);
         pieces
     }
+}
+
+/// Calls `act` with elements as they are, or, where their datatype says where they are in memory (`MPI_BOTTOM`), with the same
+/// memory as seen from another address: MPICH packs nothing that begins at null.
+fn with_an_address(
+    mpi: &Mpi,
+    at: *mut u8,
+    count: usize,
+    datatype: Handle,
+    act: impl FnOnce(*mut u8, c_int, Handle) -> c_int,
+) -> Result<c_int, Unserved> {
+    const ELSEWHERE: usize = 4096;
+    if !at.is_null() {
+        return Ok(act(at, count as c_int, datatype));
+    }
+    let seen = mpi.type_create_hindexed(&[count as c_int], &[-(ELSEWHERE as isize)], datatype)?;
+    mpi.type_commit(seen)?;
+    let code = act(std::ptr::without_provenance_mut(ELSEWHERE), 1, seen);
+    mpi.type_free(seen)?;
+    Ok(code)
 }
 
 #[cfg(test)]

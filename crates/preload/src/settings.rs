@@ -11,6 +11,9 @@ const CHECK: &str = "ALLHANDS_CHECK";
 const TIMEOUT: &str = "ALLHANDS_TIMEOUT";
 const COMPARE: &str = "ALLHANDS_COMPARE";
 
+/// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
+pub(crate) const IF_IT_CAN: char = '?';
+
 /// Settings; the same on every rank.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Settings {
@@ -53,7 +56,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// `allreduce=nap;allgather=loc-bruck:fan=full`
+    /// `allreduce=nap;allgather=loc-bruck:fan=full;bcast=binomial?`
     fn parse(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
         for wish in text.split(';').map(str::trim).filter(|wish| !wish.is_empty()) {
@@ -64,8 +67,9 @@ impl Settings {
                 wish.split_once('=').ok_or_else(|| wrong(&format!("{wish:?} names no algorithm")))?;
             let collective: Collective = collective.trim().parse().map_err(|error| wrong(&format!("{error}")))?;
             let algorithm = algorithm.trim();
-            if algorithm != "mpi" {
-                Choice::parse(collective, algorithm).map_err(|error| wrong(&format!("{error}")))?;
+            let name = algorithm.strip_suffix(IF_IT_CAN).unwrap_or(algorithm);
+            if name != "mpi" {
+                Choice::parse(collective, name).map_err(|error| wrong(&format!("{error}")))?;
             }
             settings.forced.retain(|(known, _)| *known != collective);
             settings.forced.push((collective, algorithm.into()));
@@ -73,7 +77,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The algorithm that the user wants for a collective.
+    /// The algorithm that the user wants for a collective, with [`IF_IT_CAN`] at its end where another may stand in for it.
     pub(crate) fn forced(&self, collective: Collective) -> Option<&str> {
         self.forced.iter().find(|(known, _)| *known == collective).map(|(_, algorithm)| algorithm.as_str())
     }
@@ -123,6 +127,9 @@ mod tests {
         assert_eq!(settings.forced(Collective::Allgather), Some("loc-bruck:fan=full"));
         assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
         assert_eq!(settings.forced(Collective::Allgatherv), None);
+        let lenient = Settings::parse("allgather=neighbor-exchange?").unwrap();
+        assert_eq!(lenient.forced(Collective::Allgather), Some("neighbor-exchange?"));
+        assert!(Settings::parse("allgather=neighbour?").is_err());
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
     }
 

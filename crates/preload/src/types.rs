@@ -12,17 +12,26 @@ pub(crate) struct Basic {
     pub(crate) size: usize,
     pub(crate) extent: usize,
     /// What it is in a reduction, if there is a kernel for it.
-    element: Option<(Type, Allowed)>,
+    element: Option<Type>,
+    allowed: Allowed,
 }
 
-/// Which operations MPI allows beyond what the kernels know.
+/// Which operations MPI allows.
 #[derive(Clone, Copy, PartialEq)]
 enum Allowed {
+    /// Those that the kernels know.
     All,
     /// `MPI_BYTE` is no number.
     Bits,
     /// A truth value.
     Logic,
+    /// A number with a fraction.
+    Real,
+    Complex,
+    /// A value and an index.
+    Pair,
+    /// Letters, and what is packed.
+    None,
 }
 
 pub(crate) struct Types {
@@ -35,13 +44,13 @@ impl Types {
     pub(crate) fn new(mpi: &Mpi) -> Types {
         let null = mpi.constants().handles.datatype_null;
         let mut basic = Handles::default();
-        for (handle, element) in datatypes(mpi) {
+        for (handle, element, allowed) in datatypes(mpi) {
             let (Ok(size), Ok((0, extent))) = (mpi.type_size(handle), mpi.type_extent(handle)) else { continue };
             let extent = extent as usize;
             // A kernel steps through memory as its type does.
-            let element = element.filter(|(element, _)| element.size() == extent);
+            let element = element.filter(|element| element.size() == extent);
             if handle != null && size > 0 {
-                basic.insert(handle, Basic { size, extent, element });
+                basic.insert(handle, Basic { size, extent, element, allowed });
             }
         }
         let nothing = mpi.constants().handles.op_null;
@@ -65,8 +74,7 @@ impl Types {
 impl Basic {
     /// What a program calls it, where there is a kernel for it.
     pub(crate) fn name(&self) -> Option<&'static str> {
-        let (element, _) = self.element?;
-        Some(match element {
+        Some(match self.element? {
             Type::I32 => "int",
             Type::F32 => "float",
             Type::F64 => "double",
@@ -77,21 +85,30 @@ impl Basic {
     /// The kernels' type, if they have this operation on it and MPI allows it.
     #[inline]
     pub(crate) fn reduced_by(&self, operation: Operation) -> Option<Type> {
-        use Operation::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor};
-        let (element, allowed) = self.element?;
-        let right = match allowed {
-            Allowed::All => true,
+        self.element.filter(|element| self.allows(operation) && operation.is_legal_on(*element))
+    }
+
+    /// Whether MPI allows an operation on it.
+    pub(crate) fn allows(&self, operation: Operation) -> bool {
+        use Operation::{
+            BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum,
+        };
+        match self.allowed {
+            Allowed::All => self.element.is_some_and(|element| operation.is_legal_on(element)),
             Allowed::Bits => matches!(operation, BitAnd | BitOr | BitXor),
             Allowed::Logic => matches!(operation, LogicalAnd | LogicalOr | LogicalXor),
-        };
-        (right && operation.is_legal_on(element)).then_some(element)
+            Allowed::Real => matches!(operation, Sum | Product | Min | Max),
+            Allowed::Complex => matches!(operation, Sum | Product),
+            Allowed::Pair => matches!(operation, MinLoc | MaxLoc),
+            Allowed::None => false,
+        }
     }
 }
 
-fn datatypes(mpi: &Mpi) -> Vec<(Handle, Option<(Type, Allowed)>)> {
+fn datatypes(mpi: &Mpi) -> Vec<(Handle, Option<Type>, Allowed)> {
     let types = &mpi.constants().types;
-    let number = |handle, element| (handle, Some((element, Allowed::All)));
-    let only_moved = |handle| (handle, None);
+    let number = |handle, element| (handle, Some(element), Allowed::All);
+    let only_moved = |handle| (handle, None, Allowed::None);
     vec![
         number(types.signed_char, Type::I8),
         number(types.unsigned_char, Type::U8),
@@ -139,19 +156,20 @@ fn datatypes(mpi: &Mpi) -> Vec<(Handle, Option<(Type, Allowed)>)> {
         number(types.two_integer, Type::TwoInt),
         number(types.cxx_float_complex, Type::C32),
         number(types.cxx_double_complex, Type::C64),
-        (types.byte, Some((Type::U8, Allowed::Bits))),
-        (types.c_bool, Some((Type::Bool, Allowed::Logic))),
-        (types.cxx_bool, Some((Type::Bool, Allowed::Logic))),
+        (types.byte, Some(Type::U8), Allowed::Bits),
+        (types.c_bool, Some(Type::Bool), Allowed::Logic),
+        (types.cxx_bool, Some(Type::Bool), Allowed::Logic),
         only_moved(types.char),
         only_moved(types.wchar),
         only_moved(types.packed),
         only_moved(types.character),
-        only_moved(types.logical),
-        only_moved(types.long_double),
-        only_moved(types.c_long_double_complex),
-        only_moved(types.cxx_long_double_complex),
-        only_moved(types.two_real),
-        only_moved(types.two_double_precision),
+        (types.logical, None, Allowed::Logic),
+        (types.long_double, None, Allowed::Real),
+        (types.c_long_double_complex, None, Allowed::Complex),
+        (types.cxx_long_double_complex, None, Allowed::Complex),
+        (types.long_double_int, None, Allowed::Pair),
+        (types.two_real, None, Allowed::Pair),
+        (types.two_double_precision, None, Allowed::Pair),
     ]
 }
 

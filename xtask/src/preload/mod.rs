@@ -1,26 +1,135 @@
 //! `cargo xtask preload`: programs that know nothing of us, under `allhands exec`.
 
+mod imb;
 mod mpi4py;
+mod programs;
 mod requests;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::conformance::Wish;
-use crate::libraries::Library;
+use crate::libraries::{self, Library};
 use crate::{Result, build, mpi};
+
+/// The collectives that we serve; every program here calls all of them.
+const SERVED: [&str; 10] = [
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "bcast",
+    "reduce",
+    "barrier",
+];
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What CI has time for.
+    Short,
+    Full,
+}
+
+/// What is to be run.
+pub(crate) struct Wish {
+    library: Option<String>,
+    extent: Extent,
+    part: Option<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Mpi4py,
+    EveryAlgorithm,
+    Programs,
+    Requests,
+    Imb,
+}
+
+impl Wish {
+    /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]`, in any order.
+    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
+        let mut wish = Wish { library: None, extent: Extent::Short, part: None };
+        for &word in words {
+            let part = match word {
+                "--full" => {
+                    wish.extent = Extent::Full;
+                    continue;
+                }
+                "--mpi4py" => Part::Mpi4py,
+                "--every-algorithm" => Part::EveryAlgorithm,
+                "--programs" => Part::Programs,
+                "--requests" => Part::Requests,
+                "--imb" => Part::Imb,
+                name if !name.starts_with('-') && wish.library.is_none() => {
+                    wish.library = Some(name.into());
+                    continue;
+                }
+                _ => return None,
+            };
+            if wish.part.replace(part).is_some() {
+                return None;
+            }
+        }
+        Some(wish)
+    }
+}
 
 pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
     mpi::install()?;
-    run(&wish.libraries()?)
+    let libraries = match &wish.library {
+        Some(name) => vec![libraries::named(name)?],
+        None => libraries::all(),
+    };
+    parts(&libraries, wish.extent, wish.part)
 }
 
 /// What CI runs.
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
+    parts(libraries, Extent::Short, None)
+}
+
+fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()> {
     let allhands = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
-    requests::run(&allhands, libraries)?;
-    mpi4py::run(&allhands, libraries)
+    let wanted = |part: Part| only.is_none_or(|only| only == part);
+    if wanted(Part::Mpi4py) {
+        mpi4py::run(&allhands, libraries, extent)?;
+    }
+    if wanted(Part::EveryAlgorithm) {
+        mpi4py::every_algorithm(&allhands, libraries, extent)?;
+    }
+    if wanted(Part::Programs) {
+        programs::run(&allhands, libraries, extent)?;
+    }
+    if wanted(Part::Requests) {
+        requests::run(&allhands, libraries)?;
+    }
+    if wanted(Part::Imb) {
+        imb::run(&allhands, libraries, extent)?;
+    }
+    Ok(())
+}
+
+/// A report says that our code served each of these collectives.
+fn proven(report: &Path, title: &str, collectives: &[&str]) -> Result<()> {
+    let table = std::fs::read_to_string(report)
+        .map_err(|error| format!("{title}: there is no report {}: {error}", report.display()))?;
+    let ours = |collective: &&&str| {
+        table.lines().any(|line| line.starts_with(&format!("{collective} ")) && !line.contains("  the MPI  "))
+    };
+    match collectives.iter().find(|collective| !ours(collective)) {
+        Some(collective) => Err(format!("{title}: no {collective} was served by us\n{table}")),
+        None => Ok(()),
+    }
+}
+
+/// What a job of so many ranks must have had served: one rank has nobody to talk to.
+fn served(ranks: usize) -> &'static [&'static str] {
+    if ranks > 1 { &SERVED } else { &[] }
 }
 
 /// `allhands exec` on so many ranks, to which a program and its arguments are to be added, with these settings and no others.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{exec, report, without};
+use super::{Extent, SERVED, exec, proven, report, served, without};
 use crate::launch::{Ended, launch};
 use crate::libraries::Library;
 use crate::{Result, mpi};
@@ -16,84 +16,184 @@ use crate::{Result, mpi};
 /// Numbers of ranks.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 5];
 
-/// Those of mpi4py's test modules that call collectives, ours or not, or make communicators.
-const MODULES: [&str; 3] = ["test_cco_", "test_request", "test_attributes"];
-
-/// The collectives that we serve; a suite of more than one rank calls all of them.
-const SERVED: [&str; 10] = [
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "bcast",
-    "reduce",
-    "barrier",
-];
-
 /// Of those that give a request, some that it calls on the world.
 const REQUESTED: [&str; 8] =
     ["iallgather", "ialltoall", "iallreduce", "ireduce_scatter", "ibcast", "ireduce", "ibarrier", "allreduce_init"];
+
+/// So many ranks of one node suit every algorithm. CI has time for the first.
+const ALL_SERVE: [usize; 2] = [2, 4];
+
+/// Those of mpi4py's test modules that call collectives, ours or not, make communicators or operations, wait, or fail.
+const MODULES: [&str; 9] = [
+    "test_cco_",
+    "test_request",
+    "test_attributes",
+    "test_op",
+    "test_comm",
+    "test_errhandler",
+    "test_exceptions",
+    "test_status",
+    "test_threads",
+];
+
+/// Those that take minutes, about datatypes: run by hand.
+const SLOW: [&str; 4] = ["test_datatype", "test_pack", "test_util_dtlib", "test_msgspec"];
+
+/// Those that are run with every algorithm: of all collectives, and of the blocking ones.
+const COLLECTIVES: &str = "test_cco_";
+const NOT_BLOCKING: [&str; 4] = ["_nb_", "_pr_", "_ngh_", "_inter"];
+
+/// Test modules: names that match one of the first and none of the second.
+#[derive(Clone, Copy, PartialEq)]
+struct Selection {
+    included: &'static [&'static str],
+    excluded: &'static [&'static str],
+}
+
+const MOST_MODULES: Selection = Selection { included: &MODULES, excluded: &[] };
+const SLOW_MODULES: Selection = Selection { included: &SLOW, excluded: &[] };
+const ALL_COLLECTIVES: Selection = Selection { included: &[COLLECTIVES], excluded: &[] };
+const BLOCKING: Selection = Selection { included: &[COLLECTIVES], excluded: &NOT_BLOCKING };
 
 /// More than any suite needs on two busy cores.
 const MOST: Duration = Duration::from_secs(240);
 
 /// Runs the suite on those libraries that mpi4py's wheel knows.
-pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
+pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Result<()> {
     let begun = Instant::now();
-    for library in libraries.iter().filter(|library| ["openmpi", "mpich", "intel"].contains(&library.name)) {
+    for library in libraries.iter().filter(|library| on_the_wheel(library)) {
+        example(allhands, library)?;
         for ranks in RANKS {
-            one(allhands, library, ranks)?;
+            // Left to itself an alltoallv is the MPI's.
+            let report = try_out(allhands, library, ranks, "alltoallv=spread-out", MOST_MODULES, "")?;
+            if ranks > 1 {
+                proven(&report, library.title, &REQUESTED)?;
+            }
+        }
+        if extent == Extent::Full {
+            try_out(allhands, library, 3, "", SLOW_MODULES, " of datatypes")?;
         }
     }
     eprintln!("xtask: mpi4py's tests under the preload in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
 
-fn one(allhands: &Path, library: &Library, ranks: usize) -> Result<()> {
+/// The example of the README.
+fn example(allhands: &Path, library: &Library) -> Result<()> {
+    let report = report(&format!("example-{}.txt", library.name));
+    let mut command = exec(allhands, library, 4, &[("ALLHANDS_REPORT", report.as_os_str())]);
+    command.arg(mpi::environment("mpi4py").join("bin/python")).arg(mpi::root().join("examples/mean.py"));
+    command.env("MPI4PY_LIBMPI", &library.file);
+    let ended = launch(command, MOST)?;
+    if !passed(&ended) || ended.out.trim() != "mean rank 1.5 of 4" {
+        return Err(ended.fault(&format!("{}, examples/mean.py failed", library.title)));
+    }
+    proven(&report, "examples/mean.py", &["allreduce"])
+}
+
+/// The tests of collectives, with the first algorithm of every collective, then the second, and so on: where it can serve, since
+/// the tests make communicators of other sizes, too.
+pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Extent) -> Result<()> {
+    let begun = Instant::now();
+    let known = SERVED.iter().map(|collective| algorithms(allhands, collective)).collect::<Result<Vec<_>>>()?;
+    let turns = known.iter().map(Vec::len).max().unwrap_or(0);
+    let libraries: Vec<&Library> = libraries.iter().filter(|library| on_the_wheel(library)).collect();
+    let modules = if extent == Extent::Full { ALL_COLLECTIVES } else { BLOCKING };
+    for turn in 0..turns {
+        let names: Vec<&str> = known.iter().map(|names| names[turn % names.len()].as_str()).collect();
+        let wishes = SERVED.iter().zip(&names).map(|(collective, name)| format!("{collective}={name}?"));
+        let wish = wishes.collect::<Vec<_>>().join(";");
+        let how = format!(", algorithms {} of {turns}", turn + 1);
+        for (place, library) in libraries.iter().enumerate() {
+            let short = turn % libraries.len() == place;
+            for ranks in RANKS.into_iter().filter(|ranks| extent == Extent::Full || short && *ranks == ALL_SERVE[0]) {
+                let report = try_out(allhands, library, ranks, &wish, modules, &how)?;
+                if ALL_SERVE.contains(&ranks) {
+                    forced(&report, &names)?;
+                }
+            }
+        }
+    }
+    eprintln!("xtask: mpi4py's tests with every algorithm in {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// A report says that these algorithms ran.
+fn forced(report: &Path, names: &[&str]) -> Result<()> {
+    let table = std::fs::read_to_string(report).unwrap_or_default();
+    let ran = |(collective, name): &(&&str, &&str)| {
+        table.lines().any(|line| line.starts_with(&format!("{collective} ")) && line.contains(&format!("  {name}")))
+    };
+    match SERVED.iter().zip(names).find(|pair| !ran(pair)) {
+        Some((collective, name)) => Err(format!("no {collective} by {name} was run\n{table}")),
+        None => Ok(()),
+    }
+}
+
+/// The algorithms of a collective, those for memory that ranks share as well.
+fn algorithms(allhands: &Path, collective: &str) -> Result<Vec<String>> {
+    let listed = Command::new(allhands).args(["list", "--json", collective]).output();
+    let listed = listed.map_err(|error| format!("{} cannot be started: {error}", allhands.display()))?;
+    let wrong = || format!("`allhands list --json {collective}` printed no algorithms");
+    let table: serde_json::Value = serde_json::from_slice(&listed.stdout).map_err(|_| wrong())?;
+    let rows = table.as_array().filter(|rows| !rows.is_empty()).ok_or_else(wrong)?;
+    let mut names = Vec::new();
+    for row in rows {
+        let name = row["algorithm"].as_str().ok_or_else(wrong)?;
+        names.push(name.to_owned());
+        if row["parameters"].to_string().contains("\"local\"") {
+            names.push(format!("{name}:local=shared"));
+        }
+    }
+    Ok(names)
+}
+
+/// One job: exactly what fails without us may fail, and what is called is served by us. Its report.
+fn try_out(
+    allhands: &Path,
+    library: &Library,
+    ranks: usize,
+    wish: &str,
+    modules: Selection,
+    how: &str,
+) -> Result<PathBuf> {
     let report = report(&format!("{}-{ranks}.txt", library.name));
-    // Left to itself an alltoallv is the MPI's.
-    let settings =
-        [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
-    let ended = suite(exec(allhands, library, ranks, &settings), library)?;
-    let title = format!("{}, mpi4py's tests on {ranks} ranks", library.title);
+    let settings = [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new(wish))];
+    let ended = suite(exec(allhands, library, ranks, &settings), library, modules)?;
+    let title = format!("{}, mpi4py's tests on {ranks} ranks{how}", library.title);
     if !passed(&ended) {
-        let without = suite(without(library, ranks), library)?;
+        let without = suite(without(library, ranks), library, modules)?;
         let failures = failed(&ended);
         if failures.is_empty() || failures != failed(&without) || !ended.left.is_empty() {
             return Err(ended.fault(&format!("{title} failed with the preload, and not so without")));
         }
         eprintln!("xtask: {title}: {} fail, with and without the preload", failures.len());
     }
-    let table = std::fs::read_to_string(&report)
-        .map_err(|error| format!("{title}: there is no report {}: {error}", report.display()))?;
-    if ranks > 1 {
-        for collective in SERVED.into_iter().chain(REQUESTED) {
-            if !served(&table, collective) {
-                return Err(format!("{title}: no {collective} was served by us\n{table}"));
-            }
-        }
+    // Tests of datatypes call few collectives.
+    if modules != SLOW_MODULES {
+        proven(&report, &title, served(ranks))?;
     }
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
-    Ok(())
-}
-
-/// Whether a report says that we have served a call.
-pub(super) fn served(table: &str, call: &str) -> bool {
-    table.lines().any(|line| line.starts_with(&format!("{call} ")) && !line.contains("  the MPI  "))
+    Ok(report)
 }
 
 /// mpi4py's tests, started by a command that takes a program and its arguments.
-fn suite(mut command: Command, library: &Library) -> Result<Ended> {
+fn suite(mut command: Command, library: &Library, modules: Selection) -> Result<Ended> {
     let folder = mpi::environment("mpi4py");
     command.arg(folder.join("bin/python")).arg(tests(&folder));
-    for module in MODULES {
+    modules.included.iter().for_each(|module| {
         command.args(["-i", module]);
-    }
+    });
+    modules.excluded.iter().for_each(|module| {
+        command.args(["-e", module]);
+    });
     command.env("MPI4PY_LIBMPI", &library.file);
     launch(command, MOST)
+}
+
+/// Whether mpi4py's wheel knows the library.
+fn on_the_wheel(library: &Library) -> bool {
+    ["openmpi", "mpich", "intel"].contains(&library.name)
 }
 
 fn tests(folder: &Path) -> PathBuf {

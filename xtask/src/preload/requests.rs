@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{exec, report};
+use super::{exec, proven, report};
 use crate::launch::launch;
 use crate::libraries::Library;
 use crate::{Result, mpi};
@@ -88,11 +88,8 @@ fn one(allhands: &Path, library: &Library, program: &Path, ranks: usize) -> Resu
     if !right || !ended.status.is_some_and(|status| status.success()) || !ended.left.is_empty() {
         return Err(ended.fault(&format!("{title} failed")));
     }
-    let table = std::fs::read_to_string(&report)
-        .map_err(|error| format!("{title}: there is no report {}: {error}", report.display()))?;
-    let served = |call: &&str| super::mpi4py::served(&table, call);
-    if let Some(call) = SERVED.iter().find(|call| ranks > 1 && !served(call)) {
-        return Err(format!("{title}: no {call} was served by us\n{table}"));
+    if ranks > 1 {
+        proven(&report, &title, &SERVED)?;
     }
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
     Ok(())

@@ -56,7 +56,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
     let exec = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
     for library in libraries {
-        let Some(folder) = library.folder() else { continue };
+        let Some(folder) = library.environment() else { continue };
         let program = compiled(library, &folder)?;
         let subject = Subject { exec: &exec, library, program: &program };
         for (case, sentence) in DIFFERENT {

@@ -71,7 +71,7 @@ fn plans_start_on_plain_memory() -> Result<()> {
         collective: Collective::Allreduce,
         amount: Amount::Each(COUNT),
         element: Type::U64,
-        operation: Some(Operation::Sum),
+        operation: Some(Operation::Sum.into()),
         root: 0,
     };
     let mut plans = [comm.plan(&call, &Options::new())?, comm.plan(&call, &Options::new().algorithm("mpi"))?];

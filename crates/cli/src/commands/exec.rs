@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
     override_usage = "allhands exec PROGRAM [ARGUMENTS]...",
     after_help = "Environment:
   ALLHANDS=off                                the program's own MPI serves everything
-  ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'  forces algorithms; mpi is the MPI's own
+  ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'  forces algorithms; mpi is the MPI's own; nap? is used where it can serve
   ALLHANDS_TUNING=FILE                        chooses as `allhands tune` has measured
   ALLHANDS_REPORT=1|FILE|FILE.json|FILE.html  at MPI_Finalize: what was called, who served it and why
   ALLHANDS_COMPARE=1                          ours and the MPI's own take turns; the report tells what is gained or lost

@@ -60,7 +60,7 @@ impl Wish {
         // SAFETY: the caller's promise.
         let options = unsafe { arguments::options(self.options)? };
         let member = session.comms.member(session, comm)?;
-        let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?;
+        let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?.outlasting()?;
         task.hold(mpi)?;
         let mut group = member.group(session.mpi)?;
         if task.call.collective == Collective::Alltoallv {

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use allhands::{Error, Options};
+use allhands::Error;
 use allhands_mpi::Handle;
 use allhands_schedule::{Choice, Collective};
 
 use super::lines::{Named, Run};
 use super::{PREPARED, Prepared, REQUESTED, lock};
 use crate::collectives::{Caller, Task};
-use crate::comms::Member;
+use crate::comms::{Member, Wish};
 use crate::failure::{Unserved, passed, raise};
 use crate::report::By;
 use crate::session::{self, Session};
+use crate::settings::IF_IT_CAN;
 
 /// A call that returns a request.
 pub(crate) struct Asked {
@@ -43,12 +44,12 @@ pub(crate) fn begin(
         if asked.collective == Collective::Alltoallv {
             return Err(passed("counts that only some ranks know"));
         }
-        let mut task = read(Caller { session, member: &member, said: None })?;
-        let options = asked.options(session, true)?;
+        let mut task = read(Caller { session, member: &member, said: None })?.outlasting()?;
+        let wish = asked.wish(session, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
         let line = match asked.moves(&task) {
-            true => lines.of_shape(session, comm, &task.call, &options)?,
+            true => lines.of_shape(session, comm, &task.call, wish)?,
             false => lines.of_nothing(),
         };
         task.hold(session.mpi)?;
@@ -73,17 +74,17 @@ pub(crate) fn prepare(
 ) -> c_int {
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
-        let mut task = read(Caller { session, member: &member, said: None })?;
-        let options = asked.options(session, false)?;
+        let mut task = read(Caller { session, member: &member, said: None })?.outlasting()?;
+        let wish = asked.wish(session, false)?;
         let mut group = member.group(session.mpi)?;
         if asked.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;
         }
         task.hold(session.mpi)?;
-        let options = asked.moves(&task).then_some(&options);
+        let wish = asked.moves(&task).then_some(wish);
         let (comm, lines) = group.parts();
         member.forget_lines(lines);
-        let line = lines.of_request(session, comm, task, options)?;
+        let line = lines.of_request(session, comm, task, wish)?;
         let (request, mark) = lock(&session.requests.marks).make(session.mpi, true)?;
         drop(group);
         let call = asked.named(session, true);
@@ -137,17 +138,16 @@ impl Asked {
     }
 
     /// `alone`: whether the plan is to be made without waiting for others.
-    fn options(&self, session: &Session, alone: bool) -> Result<Options, Unserved> {
+    fn wish<'a>(&self, session: &'a Session, unshared: bool) -> Result<Wish<'a>, Unserved> {
         let forced = session.settings.forced(self.collective);
         let shared = |name: &str| {
-            let choice = Choice::parse(self.collective, name);
+            let choice = Choice::parse(self.collective, name.trim_end_matches(IF_IT_CAN));
             choice.is_ok_and(|choice| choice.parameters.get("local") == Some("shared"))
         };
-        if alone && forced.is_some_and(shared) {
+        if unshared && forced.is_some_and(shared) {
             return Err(passed("a forced algorithm whose plans are made together"));
         }
-        let options = forced.map_or_else(Options::new, |name| Options::new().algorithm(name));
-        Ok(options.unshared(alone))
+        Ok(Wish { forced, unshared })
     }
 
     fn named(&self, session: &Session, persistent: bool) -> Named {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use allhands::Options;
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 
@@ -15,7 +14,7 @@ use super::blocking::{Patience, grant};
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
 use crate::collectives::{Staged, Task};
-use crate::comms::Chosen;
+use crate::comms::{Chosen, Wish};
 use crate::failure::Unserved;
 use crate::report::By;
 use crate::session::Session;
@@ -88,7 +87,7 @@ impl Lines {
         session: &Session,
         comm: &RawComm,
         call: &RawCall,
-        options: &Options,
+        wish: Wish<'_>,
     ) -> Result<u64, Unserved> {
         if let Some(known) = self.places.get(call) {
             return known.clone().map_err(|why| Unserved::Passed(why.into()));
@@ -98,7 +97,7 @@ impl Lines {
             let places = std::mem::take(&mut self.places);
             places.into_values().flatten().for_each(|line| self.forget(line));
         }
-        let place = match self.make(session, comm, call, options)? {
+        let place = match self.make(session, comm, call, wish)? {
             Ok(plan) => Ok(self.add(Some(plan), None)),
             Err(why) => Err(why),
         };
@@ -112,10 +111,10 @@ impl Lines {
         session: &Session,
         comm: &RawComm,
         task: Task,
-        options: Option<&Options>,
+        wish: Option<Wish<'_>>,
     ) -> Result<u64, Unserved> {
-        let plan = match options {
-            Some(options) => match self.make(session, comm, &task.call, options)? {
+        let plan = match wish {
+            Some(wish) => match self.make(session, comm, &task.call, wish)? {
                 Ok(plan) => Some(plan),
                 Err(why) => return Err(Unserved::Passed(why.into())),
             },
@@ -143,10 +142,10 @@ impl Lines {
         session: &Session,
         comm: &RawComm,
         call: &RawCall,
-        options: &Options,
+        wish: Wish<'_>,
     ) -> Result<Result<(RawPlan, Arc<Chosen>), String>, Unserved> {
-        let plan = comm.plan_while(call, options, &self.meanwhile(session))?;
-        let (algorithm, why) = (plan.algorithm(), plan.why());
+        let (plan, why) = wish.plan(comm, call, &self.meanwhile(session))?;
+        let algorithm = plan.algorithm();
         Ok(match algorithm.as_str() {
             "mpi" => Err(why),
             _ => Ok((plan, Arc::new(Chosen { algorithm, why }))),

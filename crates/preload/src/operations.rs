@@ -1,0 +1,252 @@
+//! How the elements of a reduction are combined: by a kernel of ours, or by the MPI's `MPI_Reduce_local`.
+//!
+//! The MPI knows how a function of the user's is called, from C, from Fortran or with large counts, and has the operations of
+//! types that no kernel of ours has. Plans know of such elements only how many bytes of data they have, and of the operation
+//! only whether it commutes, which is the same on every rank; which operation it is, a run learns when it begins. So a plan
+//! outlives the user's operations and datatypes, whose handles MPI may use again for others.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use allhands::kernels::Type;
+use allhands::raw::{RawOperation, RawPlan};
+use allhands_mpi::{Handle, Mpi};
+
+use crate::failure::{REFUSED, Unserved, passed};
+use crate::memory::Datatype;
+use crate::session::Session;
+
+/// How the elements of a reduction lie, and what combines them.
+pub(crate) struct Reduction {
+    pub(crate) datatype: Datatype,
+    /// What their addresses are to be multiples of.
+    pub(crate) align: usize,
+    pub(crate) element: Type,
+    pub(crate) operation: RawOperation,
+    /// What is called, if it is no kernel.
+    pub(crate) called: Option<Arc<Called>>,
+}
+
+impl Reduction {
+    /// From what MPI asks to be the same on every rank.
+    pub(crate) fn of(session: &Session, comm: Handle, datatype: Handle, op: Handle) -> Result<Reduction, Unserved> {
+        let ops = &session.mpi.constants().ops;
+        if op == session.mpi.constants().handles.op_null || op == ops.replace || op == ops.no_op {
+            return Err(REFUSED);
+        }
+        let operation = session.types.operation(op);
+        if let Some(operation) = operation {
+            let basic = session.types.basic(datatype).ok_or(REFUSED)?;
+            if let Some(element) = basic.reduced_by(operation) {
+                let operation = operation.into();
+                let datatype = Datatype::element(datatype, element.size());
+                return Ok(Reduction { datatype, align: element.align(), element, operation, called: None });
+            }
+            if !basic.allows(operation) {
+                return Err(passed("an operation that MPI does not have for the datatype"));
+            }
+        }
+        let commutative = operation.is_some() || session.mpi.op_commutative(op).map_err(|_| REFUSED)?;
+        Reduction::called(session, comm, datatype, op, commutative)
+    }
+
+    fn called(
+        session: &Session,
+        comm: Handle,
+        datatype: Handle,
+        op: Handle,
+        commutative: bool,
+    ) -> Result<Reduction, Unserved> {
+        let mpi = session.mpi;
+        let mut datatype = Datatype::of(session, datatype)?;
+        let layout = Layout::of(mpi, &datatype)?;
+        if layout.is_none() {
+            datatype = Datatype::element(datatype.handle, datatype.size);
+        }
+        let operation = RawOperation::Own { bytes: datatype.size, commutative };
+        let called = Called { mpi, comm, op, datatype, layout, failure: AtomicI32::new(0) };
+        Ok(Reduction { datatype, align: 1, element: Type::U8, operation, called: Some(Arc::new(called)) })
+    }
+}
+
+/// An operation that the MPI performs.
+pub(crate) struct Called {
+    mpi: &'static Mpi,
+    comm: Handle,
+    op: Handle,
+    datatype: Datatype,
+    /// `None`: elements are their data, one after the other.
+    layout: Option<Layout>,
+    /// The first code that was not 0.
+    failure: AtomicI32,
+}
+
+impl Called {
+    /// Makes this the operation of a plan's runs.
+    pub(crate) fn serve(self: &Arc<Called>, plan: &mut RawPlan) {
+        let called = self.clone();
+        plan.combine_by(move |left, right, count| {
+            // SAFETY: so many elements on both sides, as the plan was made for.
+            let code = unsafe { called.combine(left, right, count) };
+            if code != 0 {
+                let _ = called.failure.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// What went wrong while it was called.
+    pub(crate) fn outcome(&self) -> Result<(), Unserved> {
+        Ok(self.mpi.check("MPI_Reduce_local", self.failure.load(Ordering::Relaxed))?)
+    }
+
+    /// `right = left op right` on the data of so many elements.
+    ///
+    /// # Safety
+    /// As many are there; `right` is writable.
+    unsafe fn combine(&self, left: *const u8, right: *mut u8, count: usize) -> c_int {
+        let Some(layout) = &self.layout else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.reduce(left, right, count) };
+        };
+        let most = layout.elements_at_once();
+        let mut spread = [layout.room(most.min(count)), layout.room(most.min(count))];
+        let mut done = 0;
+        while done < count {
+            let (part, at) = (most.min(count - done), done * self.datatype.size);
+            // SAFETY: inside the caller's runs; there is room for as many elements as MPI lays them out.
+            let code = unsafe { self.combine_spread(left.add(at), right.add(at), part, &mut spread) };
+            if code != 0 {
+                return code;
+            }
+            done += part;
+        }
+        0
+    }
+
+    /// The same by way of memory in which elements lie as their datatype says.
+    ///
+    /// # Safety
+    /// As above; both rooms have place for so many.
+    unsafe fn combine_spread(&self, left: *const u8, right: *mut u8, count: usize, spread: &mut [Room; 2]) -> c_int {
+        let raw = self.mpi.raw();
+        let (number, bytes) = (count as c_int, (count * self.datatype.size) as c_int);
+        let [a, b] = spread.each_mut().map(Room::origin);
+        // SAFETY: the caller's promise; MPI is told how much there is.
+        unsafe {
+            let unpack = |from: *const u8, to: *mut u8| {
+                (raw.unpack)(from.cast(), bytes, &mut 0, to.cast(), number, self.datatype.handle, self.comm)
+            };
+            let mut code = unpack(left, a);
+            if code == 0 {
+                code = unpack(right, b);
+            }
+            if code == 0 {
+                code = self.reduce(a, b, count);
+            }
+            if code == 0 {
+                code = (raw.pack)(
+                    b.cast_const().cast(),
+                    number,
+                    self.datatype.handle,
+                    right.cast(),
+                    bytes,
+                    &mut 0,
+                    self.comm,
+                );
+            }
+            code
+        }
+    }
+
+    /// # Safety
+    /// So many elements as the datatype lays them out.
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (self.mpi.raw().reduce_local)(left.cast(), right.cast(), count as c_int, self.datatype.handle, self.op)
+        }
+    }
+}
+
+/// How elements lie that are more than their data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Layout {
+    /// From one element to the next.
+    extent: isize,
+    /// Where an element's data begin, and how far they reach.
+    lower: isize,
+    reach: isize,
+}
+
+/// Elements are spread so many bytes at a time.
+const SPREAD: usize = 256 * 1024;
+
+impl Layout {
+    /// `None` where elements are their data, one after the other.
+    fn of(mpi: &Mpi, datatype: &Datatype) -> Result<Option<Layout>, Unserved> {
+        let (lower, reach) = mpi.type_true_extent(datatype.handle)?;
+        let (size, extent) = (datatype.size as isize, datatype.extent);
+        let together = lower == 0 && reach == size && extent == size;
+        Ok((!together).then_some(Layout { extent, lower, reach }))
+    }
+
+    fn elements_at_once(&self) -> usize {
+        (SPREAD / self.extent.unsigned_abs().max(1)).max(1)
+    }
+
+    fn room(&self, count: usize) -> Room {
+        let last = (count as isize - 1) * self.extent;
+        let (first, end) = (last.min(0) + self.lower, last.max(0) + self.lower + self.reach);
+        Room { memory: vec![0; (end - first) as usize + 2 * Room::ALIGN], first }
+    }
+}
+
+/// Memory for some elements.
+struct Room {
+    memory: Vec<u8>,
+    /// Where the first byte lies, seen from the first element.
+    first: isize,
+}
+
+impl Room {
+    /// As well aligned as any element may ask for.
+    const ALIGN: usize = 64;
+
+    /// The address of the first element, which may be outside.
+    fn origin(&mut self) -> *mut u8 {
+        let start = self.memory.as_mut_ptr();
+        let origin = start.wrapping_offset(-self.first);
+        let off = (origin as usize).wrapping_neg() % Room::ALIGN;
+        origin.wrapping_add(off)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_data_of_all_elements_have_room() {
+        let layouts = [(16, 0, 12), (8, 4, 100), (-24, -3, 20), (0, 1 << 40, 8), (40, -8, 40)];
+        for (extent, lower, reach) in layouts {
+            let layout = Layout { extent, lower, reach };
+            for count in [1, 2, 7] {
+                let mut room = layout.room(count);
+                let (origin, start) = (room.origin() as isize, room.memory.as_ptr() as isize);
+                assert_eq!(origin as usize % Room::ALIGN, 0);
+                for element in 0..count as isize {
+                    let data = origin + element * extent + lower - start;
+                    let inside = data >= 0 && (data + reach) as usize <= room.memory.len();
+                    assert!(inside, "element {element} of {count} of {layout:?} at {data}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_are_spread_a_few_at_a_time() {
+        let of = |extent| Layout { extent, lower: 0, reach: 8 }.elements_at_once();
+        assert_eq!([16, -1024, 0, 1 << 30].map(of), [SPREAD / 16, SPREAD / 1024, SPREAD, 1]);
+    }
+}
