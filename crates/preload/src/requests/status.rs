@@ -44,7 +44,6 @@ pub(super) fn of_all(count: c_int, requests: Place, flag: Out, statuses: Place) 
     let handles = unsafe { handles(mpi, count, requests) };
     let asked = handles.iter().enumerate().map(|(index, request)| complete(*request, place(mpi, statuses, index)));
     let all = asked.into_iter().try_fold(true, |all, one| one.map(|one| all && one));
-    // SAFETY: the program's variable.
     Some(all.map_or_else(|code| code, |all| write(flag, all.into())))
 }
 

@@ -632,8 +632,8 @@ static void communicators_come_and_go(int cycles) {
             OK(MPI_Barrier(MPI_COMM_WORLD));
             if (cycle == cycles) {
                 CHECK(descriptors() == before);
-                /* Less than a hundred bytes for each. */
-                CHECK((pages() - memory) * 4096 < 100L * cycles + (1 << 20));
+                /* MPIs fill pools of their own for a while: Intel's with a megabyte or more. One of ours is more than 100 KiB. */
+                CHECK((pages() - memory) * 4096 < 100L * cycles + (4 << 20));
                 break;
             }
             before = descriptors();
