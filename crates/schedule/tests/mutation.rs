@@ -406,8 +406,9 @@ fn one_thing_changed_at_random_is_noticed() {
         use Change::{
             CombineTurned, LocalTurned, LocalsSwapped, MessagesSwapped, OtherSpace, RoundDropped, RoundsSwapped,
         };
-        // In shared memory several positions can hold the same value, so that a span may move from one to another: rarely.
-        let allowed = usize::from(*change == Change::SpanMoved);
+        // In shared memory several positions can hold the same value, so that a span may move from one to another; and on uneven
+        // nodes `nap` has a local step that its result does not need: rarely.
+        let allowed = usize::from([Change::SpanMoved, Change::LocalDropped].contains(change));
         let can_be_harmless =
             [CombineTurned, LocalTurned, LocalsSwapped, MessagesSwapped, OtherSpace, RoundDropped, RoundsSwapped];
         let few = *survivors * 500 <= allowed * *mutants;
