@@ -140,7 +140,7 @@ impl Subject<'_> {
         let _ = std::fs::remove_file(&come);
         let words = ["late", &come.to_string_lossy()];
         let job = Job::start(self.command(&words, &[("ALLHANDS_TIMEOUT", "0.2"), ("ALLHANDS_CHECK", check)]))?;
-        let sentence = "MPI_Bcast(root 0, 4 bytes) on 3 ranks has not completed within 200ms: ";
+        let sentence = "MPI_Allreduce(1 x double, sum) on 3 ranks has not completed within 200ms: ";
         let deadline = Instant::now() + MOST;
         while !job.said().contains(sentence) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));

@@ -91,8 +91,8 @@ int main(int argc, char **argv) {
     if (CASE("late")) {
         /* The last rank comes when the file that the second argument names is there. */
         while (me == ranks - 1 && access(argv[2], F_OK) != 0) usleep(1000);
-        MPI_Bcast(to, 1, MPI_INT, 0, world);
         MPI_Allreduce(from, to, 1, MPI_DOUBLE, MPI_SUM, world);
+        MPI_Bcast(to, 1, MPI_INT, 0, world);
     }
     if (CASE("often"))
         for (int i = 0; i < 40; i++) MPI_Allreduce(from, to, 1 + i % 3, MPI_DOUBLE, MPI_SUM, world);
