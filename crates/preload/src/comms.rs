@@ -176,6 +176,9 @@ impl Comms {
     pub(crate) fn prepare(&self, session: &Session, handle: Handle) -> Option<Arc<Member>> {
         let member = self.member(session, handle).ok().filter(|member| member.refusal().is_none())?;
         drop(member.group(session.mpi));
+        if session.check.is_some() {
+            member.private(session.mpi);
+        }
         Some(member)
     }
 

@@ -15,7 +15,7 @@ const RANKS: usize = 3;
 const MOST: Duration = Duration::from_secs(60);
 
 /// Calls that differ between ranks, and what is said of them.
-const DIFFERENT: [(&str, &str); 11] = [
+const DIFFERENT: [(&str, &str); 12] = [
     ("counts", "rank 1 called MPI_Allreduce(5 x double, sum) where rank 0 called MPI_Allreduce(4 x double, sum)"),
     ("roots", "rank 1 called MPI_Bcast(root 2, 16 bytes) where rank 0 called MPI_Bcast(root 0, 16 bytes)"),
     (
@@ -40,6 +40,7 @@ const DIFFERENT: [(&str, &str); 11] = [
         "gathered",
         "rank 1 called MPI_Allgatherv(sends 4 bytes, 4+8+12 bytes, an argument that MPI refuses) where rank 0 called MPI_Allgatherv(4+8+12 bytes)",
     ),
+    ("begun", "rank 1 called MPI_Bcast(root 0, 16 bytes) where rank 0 called MPI_Ibcast(root 0, 16 bytes)"),
     ("exchanged", "rank 2 expects 4 bytes from rank 1 in MPI_Alltoallv where rank 1 sends it 8"),
     (
         "part",

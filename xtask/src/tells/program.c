@@ -82,6 +82,15 @@ int main(int argc, char **argv) {
     if (CASE("gathered")) MPI_Allgatherv(from, odd ? 1 : counts[me], MPI_INT, to, counts, places, MPI_INT, world);
     if (CASE("exchanged"))
         MPI_Alltoallv(from, odd ? more : ones, even, MPI_INT, to, ones, even, MPI_INT, world);
+    if (CASE("begun")) {
+        MPI_Request request;
+        if (odd) MPI_Bcast(to, 4, MPI_INT, 0, world);
+        else {
+            MPI_Ibcast(to, 4, MPI_INT, 0, world, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(world);
+    }
     if (CASE("part")) {
         MPI_Comm part;
         MPI_Comm_split(world, me > 0, me, &part);

@@ -14,8 +14,9 @@ use super::lines::{Named, Run};
 use super::{PREPARED, Prepared, REQUESTED, lock};
 use crate::collectives::{Caller, Task};
 use crate::comms::{Member, Wish};
-use crate::failure::{Unserved, passed, raise};
+use crate::failure::{REFUSED_TEXT, Unserved, passed, raise};
 use crate::report::By;
+use crate::said::Said;
 use crate::session::{self, Session};
 use crate::settings::IF_IT_CAN;
 
@@ -38,13 +39,14 @@ pub(crate) fn begin(
 ) -> c_int {
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
+        let task = asked.announced(session, &member, read, false);
         let Some(group) = member.made() else {
             return Err(passed("a communicator without a blocking collective before"));
         };
         if asked.collective == Collective::Alltoallv {
             return Err(passed("counts that only some ranks know"));
         }
-        let mut task = read(Caller { session, member: &member, said: None })?.outlasting()?;
+        let mut task = task?.outlasting()?;
         let wish = asked.wish(session, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
@@ -74,7 +76,7 @@ pub(crate) fn prepare(
 ) -> c_int {
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
-        let mut task = read(Caller { session, member: &member, said: None })?.outlasting()?;
+        let mut task = asked.announced(session, &member, read, true)?.outlasting()?;
         let wish = asked.wish(session, false)?;
         let mut group = member.group(session.mpi)?;
         if asked.collective == Collective::Alltoallv {
@@ -130,6 +132,26 @@ impl Asked {
         REQUESTED.store(true, Ordering::Release);
         member.requests.store(true, Ordering::Release);
         Ok(member)
+    }
+
+    /// Reads the arguments and, if the user wants that, compares them with the other ranks': now, or while the run is under way.
+    fn announced(
+        &self,
+        session: &Session,
+        member: &Member,
+        read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
+        now: bool,
+    ) -> Result<Task, Unserved> {
+        let Some(check) = &session.check else { return read(Caller { session, member, said: None }) };
+        let said = Said::default();
+        let task = read(Caller { session, member, said: Some(&said) });
+        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
+        let words = said.words(self.function, refused);
+        match now {
+            true => check.compare(session, member, &words, &said)?,
+            false => check.later(session, member, &words)?,
+        }
+        task
     }
 
     /// As many everywhere: if there is nothing, no rank waits for this one.

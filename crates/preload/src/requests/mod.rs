@@ -122,6 +122,10 @@ impl Requests {
         if !any() {
             return;
         }
+        if let Some(check) = &session.check {
+            // What is wrong with comparing is said where somebody waits for it.
+            let _ = check.look(session.mpi);
+        }
         let Some(mut busy) = try_lock(&self.busy) else { return };
         let mut idle = Vec::new();
         busy.retain(|member| {
