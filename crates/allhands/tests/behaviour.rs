@@ -242,7 +242,7 @@ fn a_plan_says_what_it_runs_and_why() {
     });
     let (forced, chosen, program) = &said.unwrap()[0];
     assert!(forced.contains("nap, because of the caller's wish") && forced.contains("far"), "{forced}");
-    assert!(chosen.contains(", because of the model of threads: ") && chosen.contains("; runner-up "), "{chosen}");
+    assert!(chosen.contains(", because of the model of threads") && chosen.contains("; runner-up "), "{chosen}");
     assert!(program.contains("take-with"), "{program}");
 }
 
