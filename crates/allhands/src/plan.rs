@@ -61,7 +61,7 @@ impl Options {
     ///     comm.allreduce_plan_with(100, Op::sum(), &frugal)?.run(&[1.0; 100], &mut sum)?;
     ///     assert_eq!(sum, [4.0; 100]);
     ///     let forced = frugal.algorithm("addition-chain").identical(false);
-    ///     let refused = comm.allreduce_plan_with::<f64>(100, Op::sum(), &forced).unwrap_err();
+    ///     let refused = comm.allreduce_plan_with::<f64>(100, Op::sum(), &forced).err().unwrap();
     ///     assert!(refused.to_string().contains("takes 800 bytes a rank beside the caller's buffers, but 0 are allowed"));
     ///     Ok(())
     /// })?;
