@@ -50,9 +50,16 @@ struct Selection {
     excluded: &'static [&'static str],
 }
 
+/// Those of collectives between two groups. Intel MPI 2021.18 loses a message of a collective on a duplicated intercommunicator if one
+/// group has made more communicators than the other, with or without us (a C program of forty lines, three ranks: 2 runs of 3 hang).
+/// The tests that make requests first let us make some, so there these modules run by themselves.
+const BETWEEN_GROUPS: &str = "test_cco_.*_inter";
+
 const MOST_MODULES: Selection = Selection { included: &MODULES, excluded: &[] };
+const MODULES_OF_ONE_GROUP: Selection = Selection { included: &MODULES, excluded: &[BETWEEN_GROUPS] };
+const MODULES_BETWEEN_GROUPS: Selection = Selection { included: &[BETWEEN_GROUPS], excluded: &[] };
 const SLOW_MODULES: Selection = Selection { included: &SLOW, excluded: &[] };
-const ALL_COLLECTIVES: Selection = Selection { included: &[COLLECTIVES], excluded: &[] };
+const ALL_COLLECTIVES: Selection = Selection { included: &[COLLECTIVES], excluded: &[BETWEEN_GROUPS] };
 const BLOCKING: Selection = Selection { included: &[COLLECTIVES], excluded: &NOT_BLOCKING };
 
 /// More than any suite needs on two busy cores.
@@ -65,7 +72,12 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
         example(allhands, library)?;
         for ranks in RANKS {
             // Left to itself an alltoallv is the MPI's.
-            let report = try_out(allhands, library, ranks, "alltoallv=spread-out", MOST_MODULES, "")?;
+            let wish = "alltoallv=spread-out";
+            let modules = if library.name == "intel" { MODULES_OF_ONE_GROUP } else { MOST_MODULES };
+            if modules == MODULES_OF_ONE_GROUP {
+                try_out(allhands, library, ranks, wish, MODULES_BETWEEN_GROUPS, ", two groups")?;
+            }
+            let report = try_out(allhands, library, ranks, wish, modules, "")?;
             if ranks > 1 {
                 proven(&report, library.title, &REQUESTED)?;
             }
@@ -176,8 +188,8 @@ fn try_out(
         }
         eprintln!("xtask: {title}: {} fail, with and without the preload", failures.len());
     }
-    // Tests of datatypes call few collectives.
-    if modules != SLOW_MODULES {
+    // Tests of datatypes call few collectives, and those between groups none of ours.
+    if ![SLOW_MODULES, MODULES_BETWEEN_GROUPS].contains(&modules) {
         proven(&report, &title, served(ranks))?;
     }
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
