@@ -243,7 +243,7 @@ impl Engine {
             return Ok(false);
         }
         self.ask();
-        self.looks = self.world.looks();
+        self.looks = self.world.looks(!self.takes_far(program, self.at + 1));
         self.execute(program, instruction)
     }
 
@@ -277,6 +277,13 @@ impl Engine {
     pub(crate) fn awaits_far(&self, program: &Program) -> bool {
         match program.code.get(self.at) {
             Some(Instruction::Settle(message)) => matches!(self.sends[*message], Outlet::Far(_)),
+            _ => self.takes_far(program, self.at),
+        }
+    }
+
+    /// Whether an instruction takes a message from afar.
+    fn takes_far(&self, program: &Program, at: usize) -> bool {
+        match program.code.get(at) {
             Some(
                 Instruction::Take(message)
                 | Instruction::TakeCombine(message, _)
@@ -321,11 +328,11 @@ impl Engine {
             Instruction::Post(index) => {
                 if let Inlet::Far(inbound) = &mut self.takes[*index] {
                     let link = self.link.as_ref().expect("far messages have a link");
+                    let message = &program.takes[*index];
                     // SAFETY: as below; where the memory is the same, so are the parts.
-                    if self.same && unsafe { link.post_again(inbound)? } {
+                    if self.same && unsafe { link.post_again(inbound, message.bytes)? } {
                         return Ok(true);
                     }
-                    let message = &program.takes[*index];
                     let bases = &self.bases;
                     let places = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                     // SAFETY: the program does not touch the parts between here and the take; `abandon` takes them back.
