@@ -123,6 +123,7 @@ impl Job<'_> {
     fn judged<T: Value>(&self, comm: &Comm, bytes: usize, judge: &mut Judge<'_>) -> allhands::Result<Contest> {
         let mut order = Shuffle::new();
         let mut turns = Turns::<T>::new(self, comm, bytes, &mut order)?;
+        turns.one_by_one();
         let begin = Instant::now();
         let mut on = turns.first_look()?;
         turns.warm_up(&on, 0.0)?;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use allhands::{Comm, Op, Options, Plan};
+use allhands_schedule::Collective;
 
 use super::measure::{Job, Measured};
 use super::names::AUTO;
@@ -53,10 +54,17 @@ impl<'a, T: Value> Turns<'a, T> {
             input: input::<T>(job.collective, comm.size(), comm.rank(), count),
             output: wanted.clone(),
             wanted,
+            one_by_one: false,
             wrong: None,
         };
         let (times, looks) = (vec![Vec::new(); plans.len()], vec![f64::INFINITY; plans.len()]);
         Ok(Turns { job, comm, plans, bench, order, runs: 1, times, looks })
+    }
+
+    /// From now on a run from or to a root ends with a barrier. Back to back a root would begin the next before the others have got
+    /// anything, and what is measured would be its own effort, not when the data are there.
+    pub(super) fn one_by_one(&mut self) {
+        self.bench.one_by_one = matches!(self.job.collective, Collective::Bcast | Collective::Reduce);
     }
 
     /// The algorithm that a plan has chosen.
@@ -138,6 +146,8 @@ struct Batches<T> {
     input: Vec<T>,
     output: Vec<T>,
     wanted: Vec<T>,
+    /// Whether all wait for each other after every run.
+    one_by_one: bool,
     /// The first wrong result. The others go on to the end of the size, where all get to know.
     wrong: Option<String>,
 }
@@ -152,6 +162,9 @@ impl<T: Value> Batches<T> {
         let begin = Instant::now();
         for _ in 0..runs {
             plan.run(&self.input, &mut self.output)?;
+            if self.one_by_one {
+                self.gate.run(&[], &mut [])?;
+            }
         }
         let time = begin.elapsed();
         if self.output != self.wanted && self.wrong.is_none() {
@@ -196,6 +209,7 @@ mod tests {
                 input: vec![1.0, 2.0],
                 output: vec![0.0; 2],
                 wanted: vec![3.0, if comm.rank() == 1 { 7.0 } else { 6.0 }],
+                one_by_one: false,
                 wrong: None,
             };
             for _ in 0..2 {

@@ -31,10 +31,10 @@ use shapes::Shape;
 /// messages cost by level, size, and how many are sent at once, and what copies, reductions and meetings do. That is the machine file,
 /// FILE.machine.toml beside FILE.toml, which allhands simulate --machine takes too.
 ///
-/// Then every collective on the whole machine and on parts of it (nodes and ranks in powers of two) at sizes in factors of 8. The
+/// Then every collective on the whole machine and on parts of it (nodes and ranks in powers of two, and three) at sizes in factors of 8. The
 /// candidates of a cell are the best few by the model of the machine, what was the fastest in cells nearby, what the library chooses now
 /// and, under mpirun, the MPI's own collective. They take turns; those that are clearly slower drop out, until the fastest is settled or
-/// the cell's share of the budget is spent. The file is written after every cell: a tuning that was interrupted goes on where it stopped
+/// the cell's share of the budget is spent. A bcast or reduce is timed with a barrier after it. The file is written after every cell: a tuning that was interrupted goes on where it stopped
 /// when it is started again with the same file, without measuring the machine again.
 ///
 /// ALLHANDS_TUNING=FILE makes every program follow it; between what was measured times are interpolated.

@@ -12,13 +12,16 @@ fn whole(topology: &Topology) -> Shape {
     (topology.regions(1), topology.region_sizes(1).0)
 }
 
-/// Powers of two up to a number, and the number.
+/// Powers of two up to a number, three, and the number. Between two and four nothing is alike: three is the first that is no power.
 fn steps(most: usize) -> Vec<usize> {
     let powers = std::iter::successors(Some(1), |power| Some(power * 2)).take_while(|power| *power < most);
-    powers.chain(std::iter::once(most)).collect()
+    let mut steps: Vec<usize> = powers.chain([3.min(most), most]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
 }
 
-/// The shapes a machine is tuned for: nodes and ranks in powers of two, and all of it; the whole machine first.
+/// The shapes a machine is tuned for: nodes and ranks in such steps; the whole machine first.
 pub(super) fn tuned(topology: &Topology) -> Vec<Shape> {
     let (nodes, ranks) = whole(topology);
     let mut shapes: Vec<Shape> = steps(nodes)
@@ -30,14 +33,16 @@ pub(super) fn tuned(topology: &Topology) -> Vec<Shape> {
     shapes
 }
 
-/// Shapes between them, and the whole machine, which is evaluated at other sizes.
+/// The whole machine, and one rank or node less: all of them are evaluated at other sizes than were tuned.
 pub(super) fn held_out(topology: &Topology) -> Vec<Shape> {
     let (nodes, ranks) = whole(topology);
-    let known = tuned(topology);
+    let (fewer_nodes, fewer_ranks) = (nodes.saturating_sub(1), ranks.saturating_sub(1));
     let mut shapes = vec![(nodes, ranks)];
-    let between = [(nodes, ranks.saturating_sub(1)), (nodes.saturating_sub(1), ranks), (1, ranks.saturating_sub(1))];
-    shapes.extend(between.into_iter().filter(|shape| shape.0 * shape.1 > 1 && !known.contains(shape)));
-    shapes.dedup();
+    for shape in [(nodes, fewer_ranks), (fewer_nodes, ranks), (1, fewer_ranks)] {
+        if shape.0 * shape.1 > 1 && !shapes.contains(&shape) {
+            shapes.push(shape);
+        }
+    }
     shapes
 }
 
@@ -75,10 +80,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_tuned_in_powers_of_two_and_evaluated_in_between() {
+    fn a_machine_is_tuned_in_powers_of_two_and_three_and_evaluated_in_between() {
         let topology = Topology::regular(2, 4).unwrap();
-        assert_eq!(tuned(&topology), [(2, 4), (1, 4), (2, 2), (1, 2), (2, 1)]);
-        assert_eq!(held_out(&topology), [(2, 4), (2, 3), (1, 3)]);
+        assert_eq!(tuned(&topology), [(2, 4), (2, 3), (1, 4), (2, 2), (1, 3), (1, 2), (2, 1)]);
+        assert_eq!(held_out(&topology), [(2, 4), (2, 3), (1, 4), (1, 3)]);
+        assert_eq!(steps(16), [1, 2, 3, 4, 8, 16]);
+        assert_eq!(steps(2), [1, 2]);
         let sizes = [8, 64, 512, 4096, 32768, 262_144, 1_048_576];
         assert_eq!(sizes_between(&sizes), [24, 192, 1536, 12288, 98304, 786_432]);
     }
