@@ -152,6 +152,8 @@ impl World {
             patience.nap = NAP_FOR_MPI.min(patience.nap);
             // There are several looks in one.
             (patience.spins, patience.yields) = if self.crowded { (0, 100) } else { (50, 100) };
+            // No bell rings for MPI's messages.
+            patience.yielding = Duration::MAX;
             if self.crowded {
                 std::thread::yield_now();
             }

@@ -34,6 +34,15 @@ impl Mpi {
         }
     }
 
+    /// The longest message that travels in one go, in bytes, as it was seen at delays of milliseconds.
+    pub(crate) fn longest_eager(self) -> u64 {
+        match self {
+            Mpi::Openmpi => 65_000,
+            Mpi::Mpich => 8_000,
+            Mpi::Intel => 8_000,
+        }
+    }
+
     fn folder(self) -> PathBuf {
         // The package is in `xtask/cluster`.
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.mpi").join(self.name())

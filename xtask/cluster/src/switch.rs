@@ -18,6 +18,7 @@ use rustix::event::{Timespec, epoll};
 use crate::node::{self, Node};
 use crate::settings::{Delay, Rate};
 use crate::state::{self, Cluster};
+use crate::words::Dial;
 use crate::{Result, agent, system};
 
 /// Longer than any frame.
@@ -109,6 +110,7 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
             system::end_with_parent().map_err(wrong("it cannot be tied to its starter"))?;
         }
         system::be_urgent().map_err(wrong("no priority for the switch"))?;
+        let dial = Dial::create(&state::dial(), delay.micros).map_err(wrong("no dial for the delay"))?;
         Cluster { switch: std::process::id(), keepers: keepers.clone(), delay, rate }.save()?;
         println!("ready");
         // Whoever reads what the starter printed has to see its end.
@@ -116,7 +118,7 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
         rustix::stdio::dup2_stdout(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         rustix::stdio::dup2_stderr(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         let traffic = Traffic::new(nodes.len(), delay, rate);
-        let outcome = carry(&mut nodes, &end, traffic);
+        let outcome = carry(&mut nodes, &end, &dial, traffic);
         node::end_all(&keepers, false);
         outcome
     })();
@@ -124,8 +126,8 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
     outcome
 }
 
-/// Carries frames until a signal comes.
-fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, mut traffic: Traffic) -> Result<()> {
+/// Carries frames until a signal comes, each for as long as the dial says when it leaves.
+fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, dial: &Dial, mut traffic: Traffic) -> Result<()> {
     let wrong = |error: rustix::io::Errno| format!("the switch cannot wait for frames: {error}");
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(wrong)?;
     for (index, node) in nodes.iter().enumerate() {
@@ -148,6 +150,7 @@ fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, mut traffic: Traffic) -
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(wrong(error)),
         }
+        traffic.delay = Delay { micros: dial.micros() };
         for event in &events {
             let from = match event.data.u64() {
                 u64::MAX => return Ok(()),
@@ -214,6 +217,16 @@ mod tests {
         traffic.send(us(0), 0, &frame(2, 1250));
         traffic.send(us(0), 1, &frame(2, 1250));
         assert_eq!(arrivals(traffic), [(510, 2), (520, 2)]);
+    }
+
+    #[test]
+    fn no_frame_overtakes_another_when_the_delay_is_turned_down() {
+        let mut traffic = traffic();
+        traffic.send(us(0), 0, &frame(1, 1250));
+        traffic.delay = Delay { micros: 50 };
+        traffic.send(us(100), 0, &frame(1, 1250));
+        traffic.send(us(700), 0, &frame(1, 1250));
+        assert_eq!(arrivals(traffic), [(510, 1), (520, 1), (760, 1)]);
     }
 
     #[test]

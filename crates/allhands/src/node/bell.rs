@@ -14,7 +14,7 @@
 //! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
 //! line away between the two.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sync::{Bed, Ordering, fence, spin_loop, yield_now};
 
@@ -29,15 +29,20 @@ pub(crate) struct Bell {
 pub(crate) struct Patience {
     pub(crate) spins: u32,
     pub(crate) yields: u32,
+    /// Yields end after this, however few they were: who gives the core away for so long had better sleep.
+    pub(crate) yielding: Duration,
     pub(crate) nap: Duration,
 }
+
+/// Longer than a few yields take where nobody else has much to do.
+const LONG: Duration = Duration::from_micros(100);
 
 impl Patience {
     /// Where ranks crowd the cores, spinning only keeps the others from running. Where they do not, somebody else may still
     /// sit on the core of the rank that is waited for: after some 50 us of spinning, yields let it go on.
     pub(crate) fn new(crowded: bool, nap: Duration) -> Patience {
         let (spins, yields) = if crowded { (30, 30) } else { (1_000, 1_000) };
-        Patience { spins, yields, nap }
+        Patience { spins, yields, yielding: if crowded { LONG } else { Duration::MAX }, nap }
     }
 }
 
@@ -72,12 +77,16 @@ impl Bell {
                 meanwhile();
             }
         }
+        let bounded = (patience.yields > 0 && patience.yielding < Duration::MAX).then(Instant::now);
         for _ in 0..patience.yields {
             if ready() {
                 return Ok(());
             }
             meanwhile();
             yield_now();
+            if bounded.is_some_and(|began| began.elapsed() > patience.yielding) {
+                break;
+            }
         }
         let mut nap = patience.nap.min(Duration::from_micros(50));
         loop {
@@ -119,7 +128,7 @@ mod models {
                     bell.ring();
                 }
             });
-            let patience = Patience { spins: 0, yields: 0, nap: Duration::MAX };
+            let patience = Patience { spins: 0, yields: 0, yielding: Duration::MAX, nap: Duration::MAX };
             bell.wait(patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
             ringer.join().unwrap();
         });
