@@ -226,6 +226,7 @@ fn a_bcast_reaches_all_nodes_at_once() {
         (8, "radix=8", 1, 7, 7),
         (8, "radix=3", 2, 4, 4),
         (8, "radix=8:far=pieces", 2, 7, 7),
+        (8, "radix=8:segments=4", 1, 28, 28),
     ] {
         let algorithm = format!("hierarchical:{settings}:local=shared");
         let ensemble = ensemble(Collective::Bcast, &algorithm, &format!("{nodes}x4"));

@@ -1,7 +1,7 @@
 //! What our `auto` goes by in a race: the network that is emulated, as a machine file would describe it.
 //!
-//! Delay and rate are known. How long a message may be to travel in one go is a setting of each MPI, seen on the wire; longer ones
-//! wait for an answer first, three delays in all. Inside a node everything takes as long as a rank waits for a core.
+//! Delay and rate are known. How long a message may be to travel in one go is a setting of each MPI, and longer ones wait for an
+//! answer first: both were seen. Inside a node everything takes as long as a rank waits for a core.
 
 use allhands::{Evidence, Topology};
 use allhands_model::{Machine, Protocol};
@@ -23,8 +23,9 @@ fn machine(mpi: Mpi, delay: Delay, rate: Rate) -> Result<Machine> {
     machine.name = format!("the emulated cluster, {delay}, {rate}, {}", mpi.title());
     let delay = delay.duration().as_secs_f64();
     let per_byte = rate.time(1_000_000).as_secs_f64() / 1e6;
+    let (longest, delays) = mpi.eager();
     let eager = Protocol {
-        up_to: mpi.longest_eager(),
+        up_to: longest,
         rendezvous: false,
         latency: delay + STACK,
         per_byte,
@@ -32,7 +33,7 @@ fn machine(mpi: Mpi, delay: Delay, rate: Rate) -> Result<Machine> {
         crowd: None,
         injection: per_byte,
     };
-    let long = Protocol { up_to: u64::MAX, rendezvous: true, latency: 3.0 * (delay + STACK), ..eager };
+    let long = Protocol { up_to: u64::MAX, rendezvous: true, latency: delays * (delay + STACK), ..eager };
     machine.levels[0].protocols = vec![eager, long];
     machine.levels[1].meeting = NEAR;
     for protocol in &mut machine.levels[1].protocols {

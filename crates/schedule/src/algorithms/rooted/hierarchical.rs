@@ -4,6 +4,7 @@
 //! many sends a rank begins together: with `radix` = regions the root sends to all of them at once, one far latency in all. Or
 //! (`far=pieces`) it is cut into a piece for each other region, which are scattered down that tree and then allgathered with as
 //! many ports: up to twice the latencies, but no region sends more than the vector. Inside: a binomial tree, or shared memory.
+//! With `segments` a far message is several: short ones need no answer before they travel.
 //!
 //! ```text
 //! 4x2, root 0            far                                          near
@@ -25,7 +26,7 @@ use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Problem, Result, Round, Space, Span, Topology};
+use crate::{Problem, Recv, Result, Round, Send, Space, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "radix", values: "2..=regions: one more than the far sends a rank begins together", default: "2" },
@@ -34,16 +35,19 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         values: "whole, or pieces: one for each region but the root's, scattered and then allgathered",
         default: "whole",
     },
+    Parameter { name: "segments", values: "1..=64, with far=whole: messages for each far send", default: "1" },
     LEVEL,
     LOCAL,
 ];
+const MOST_SEGMENTS: usize = 64;
 
 struct Spread {
     topology: Topology,
     level: usize,
     root: usize,
     radix: usize,
-    pieces: bool,
+    /// None: a piece for each region.
+    segments: Option<usize>,
     shared: bool,
 }
 
@@ -54,15 +58,25 @@ pub(crate) fn hierarchical(problem: &Problem, parameters: &Parameters) -> Result
         level,
         root: problem.root,
         radix: parameters.number("radix", 2..=problem.topology.regions(level).max(2))?.unwrap_or(2),
-        pieces: parameters.word("far", &["whole", "pieces"])? == "pieces",
+        segments: segments(parameters)?,
         shared: shared(parameters)?,
     };
     Ok(Recipe { blocks: spread.blocks(), make: Box::new(move |rank| spread.rounds(rank)) })
 }
 
+/// How many messages a far send is; none with pieces.
+fn segments(parameters: &Parameters) -> Result<Option<usize>> {
+    let segments = parameters.number("segments", 1..=MOST_SEGMENTS)?;
+    match (parameters.word("far", &["whole", "pieces"])?, segments) {
+        ("pieces", None) => Ok(None),
+        ("pieces", Some(_)) => Err(parameters.wrong("segments", "is given beside far=pieces", "one of the two")),
+        _ => Ok(Some(segments.unwrap_or(1))),
+    }
+}
+
 impl Spread {
     fn blocks(&self) -> usize {
-        if self.pieces { pieces(self.topology.regions(self.level)) } else { 1 }
+        self.segments.unwrap_or_else(|| pieces(self.topology.regions(self.level)))
     }
 
     /// Who acts for a region.
@@ -101,9 +115,9 @@ impl Spread {
         let regions = self.topology.regions(self.level);
         let first = self.topology.region_of(self.level, self.root);
         let me = (index + regions - first) % regions;
-        let rounds = match self.pieces {
-            false => k_nomial(regions, me, self.radix, |_| vec![Span::output(0, 1)]),
-            true => {
+        let rounds = match self.segments {
+            Some(segments) => cut(k_nomial(regions, me, self.radix, |_| vec![Span::output(0, segments)])),
+            None => {
                 let piece = |subtree: Range<usize>| vec![Span::output(subtree.start - 1, subtree.len())];
                 let mut rounds = k_nomial(regions, me, self.radix, piece);
                 rounds.extend(exchange(regions, me, self.radix));
@@ -120,6 +134,22 @@ impl Spread {
         let rounds = super::binomial_bcast(size, (place(rank) + size - first) % size, self.blocks());
         embed(rounds, |member| self.topology.rank_at(seats.start + (member + first) % size), on(held))
     }
+}
+
+/// A message for each block.
+fn cut(mut rounds: Vec<Round>) -> Vec<Round> {
+    let blocks = |span: Span| (span.first..span.end()).map(move |first| vec![Span { first, count: 1, ..span }]);
+    for round in &mut rounds {
+        let (mut sends, mut recvs) = (Vec::new(), Vec::new());
+        for Send { to, spans } in round.sends.drain(..) {
+            sends.extend(spans.into_iter().flat_map(blocks).map(|spans| Send { to, spans }));
+        }
+        for Recv { from, spans, combine } in round.recvs.drain(..) {
+            recvs.extend(spans.into_iter().flat_map(blocks).map(|spans| Recv { from, spans, combine }));
+        }
+        (round.sends, round.recvs) = (sends, recvs);
+    }
+    rounds
 }
 
 /// The output of a group, where a rank holds it.
@@ -149,17 +179,17 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let children = |digit: usize| (radix - 1).min((regions - 1) / radix.pow(digit as u32));
     let messages: usize = (0..steps).map(children).sum();
     let near = if uses_memory(parameters) { 0 } else { ceil_log(2, largest) };
-    if parameters.get("far") == Some("pieces") {
+    let Some(segments) = segments(parameters).unwrap_or(Some(1)) else {
         let (pieces, exchange) = (pieces(regions), ceil_log(radix, pieces(regions)));
         // A region on the way down sends less there than the root, and then exchanges.
         let sent = messages + exchange * (radix - 1) + near;
         return Cost::at_most(steps + exchange + near, sent, 2 * pieces + near * pieces);
-    }
-    let cost = Cost::exact(steps + near, messages + near, messages + near);
+    };
+    let cost = Cost::exact(steps + near, messages * segments + near, (messages + near) * segments);
     if smallest == largest { cost } else { cost.roughly() }
 }
 
-/// A few radices, whole and in pieces, and every level; either way inside.
+/// A few radices, whole, in segments and in pieces, and every level; either way inside.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let regions = problem.topology.regions(1);
     let mut radices: Vec<usize> = [3, 4, 8, regions].into_iter().filter(|radix| (3..=regions).contains(radix)).collect();
@@ -171,6 +201,7 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
         variants.push("far=pieces".into());
         variants.extend(radices.iter().map(|radix| format!("radix={radix}:far=pieces")));
     }
+    variants.push(radices.last().map_or("segments=4".into(), |all| format!("radix={all}:segments=4")));
     variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
     either_way(variants)
 }
