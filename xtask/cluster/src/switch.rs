@@ -141,7 +141,8 @@ fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, dial: &Dial, mut traffi
     }
     epoll::add(&poll, end, epoll::EventData::new_u64(END), epoll::EventFlags::IN).map_err(wrong)?;
     // Waiting for events with a time may last until the next millisecond.
-    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).map_err(wrong)?;
+    let timer =
+        timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).map_err(wrong)?;
     epoll::add(&poll, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN).map_err(wrong)?;
     let began = Instant::now();
     let mut events = Vec::with_capacity(nodes.len() + 2);
@@ -151,9 +152,9 @@ fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, dial: &Dial, mut traffi
             // A node that takes no frame loses it.
             let _ = nodes[to].device.write(&frame);
         }
-        let wait = traffic.next().map_or(Duration::ZERO, |next| {
-            next.saturating_sub(began.elapsed()).max(Duration::from_nanos(1))
-        });
+        let wait = traffic
+            .next()
+            .map_or(Duration::ZERO, |next| next.saturating_sub(began.elapsed()).max(Duration::from_nanos(1)));
         // Also forgets that it has rung; nothing rings for a time of zero.
         let rings = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },

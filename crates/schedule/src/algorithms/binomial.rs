@@ -55,7 +55,10 @@ mod tests {
             for (me, bit) in (0..size).flat_map(|me| (0..crate::math::ceil_log(2, size)).map(move |bit| (me, bit))) {
                 let pair = |edge: Edge| (edge.child, edge.parent, edge.subtree);
                 let (one, all) = (edge(size, me, bit), edges(size, me, 2, bit));
-                assert_eq!(one.into_iter().map(pair).collect::<Vec<_>>(), all.into_iter().map(pair).collect::<Vec<_>>());
+                assert_eq!(
+                    one.into_iter().map(pair).collect::<Vec<_>>(),
+                    all.into_iter().map(pair).collect::<Vec<_>>()
+                );
             }
         }
     }

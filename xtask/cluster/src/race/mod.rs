@@ -117,7 +117,11 @@ fn programme(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<Programme> {
                 let choice = network::choice(mpi, shape, *delay, RATE, (collective, bytes));
                 choice.map(|choice| (*delay, choice))
             };
-            cells.push(Cell { collective: (*collective).into(), bytes, delays: delays.map(auto).collect::<Result<_>>()? });
+            cells.push(Cell {
+                collective: (*collective).into(),
+                bytes,
+                delays: delays.map(auto).collect::<Result<_>>()?,
+            });
         }
     }
     if cells.is_empty() {

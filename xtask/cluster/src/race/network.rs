@@ -67,7 +67,10 @@ mod tests {
                 let choice = choice(Mpi::Intel, shape, Delay { micros: delay }, rate, (collective, 8)).unwrap();
                 assert!(choice.starts_with(begins), "{collective} on {shape}, {delay} us: {choice}");
                 let all = format!("radix={}", shape.nodes);
-                assert!(collective != "bcast" || choice.contains(&all), "{collective} on {shape}, {delay} us: {choice}");
+                assert!(
+                    collective != "bcast" || choice.contains(&all),
+                    "{collective} on {shape}, {delay} us: {choice}"
+                );
             }
         }
         let shape: Shape = "4x4".parse().unwrap();

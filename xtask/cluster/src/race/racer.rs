@@ -183,7 +183,8 @@ impl Track<'_> {
                         _ => plan.run(&input, &mut output),
                     })?;
                     if output != expected {
-                        let text = format!("{} by {} gave a wrong result on rank {}", cell.collective, way.name, self.me);
+                        let text =
+                            format!("{} by {} gave a wrong result on rank {}", cell.collective, way.name, self.me);
                         return Err(Error::Operation(text));
                     }
                     spent = run.start + run.time - *began.get_or_insert(run.start);

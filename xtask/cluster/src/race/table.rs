@@ -90,7 +90,8 @@ pub(super) fn tables(text: &str) -> Result<String> {
     let runs = all(text)?;
     let cells = compared(&runs);
     let mpis: BTreeSet<Mpi> = runs.iter().map(|runs| runs.mpi).collect();
-    let mut page = String::from("MPI's own time / ours: median (10 % .. 90 %); above 1 we are faster\n\n");
+    let mut page = summary(&cells, &mpis);
+    page += "\nMPI's own time / ours: median (10 % .. 90 %); above 1 we are faster\n\n";
     page += &head("| shape | delay | collective | bytes |", &mpis);
     for ((shape, delay, collective, bytes), by_mpi) in &cells {
         let delay = Delay { micros: *delay };
@@ -106,6 +107,44 @@ pub(super) fn tables(text: &str) -> Result<String> {
     page += &hops.table(&mpis);
     page += &losses(&runs, &cells, &hops);
     Ok(page)
+}
+
+/// The medians alone, as the README has them: a table for each shape and delay at which all sizes raced.
+fn summary(cells: &BTreeMap<Cell, BTreeMap<Mpi, Compared>>, mpis: &BTreeSet<Mpi>) -> String {
+    let sizes: BTreeSet<usize> = cells.keys().map(|(.., bytes)| *bytes).collect();
+    let largest = sizes.last();
+    let races: BTreeSet<(Shape, u64)> =
+        cells.keys().filter(|cell| Some(&cell.3) == largest).map(|(shape, delay, ..)| (*shape, *delay)).collect();
+    let collectives: BTreeSet<&str> = cells.keys().map(|(_, _, collective, _)| collective.as_str()).collect();
+    let titles: Vec<&str> = mpis.iter().map(|mpi| mpi.title()).collect();
+    let mut page = String::new();
+    for (shape, delay) in races {
+        let _ = write!(page, "| {shape}, {}: {} |", Delay { micros: delay }, titles.join(", "));
+        sizes.iter().for_each(|bytes| page += &format!(" {} |", size(*bytes)));
+        let _ = writeln!(page, "\n|---|{}", "---|".repeat(sizes.len()));
+        for collective in &collectives {
+            let _ = write!(page, "| {collective} |");
+            for bytes in &sizes {
+                let cell = cells.get(&(shape, delay, (*collective).to_string(), *bytes));
+                let ratio = |mpi| cell.and_then(|by_mpi| by_mpi.get(mpi)).map(|compared| compared.ratio.median);
+                mpis.iter().for_each(|mpi| page += &ratio(mpi).map_or(" –".into(), short));
+                page += " |";
+            }
+            page.push('\n');
+        }
+        page.push('\n');
+    }
+    page
+}
+
+/// A ratio in two digits; a loss stands out.
+fn short(ratio: f64) -> String {
+    let digits = if ratio < 0.995 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
+    if ratio < LOSS { format!(" **{digits}**") } else { format!(" {digits}") }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes < 1024 { format!("{bytes} B") } else { format!("{} KiB", bytes / 1024) }
 }
 
 /// The first two lines of a table with a column for each MPI.
@@ -175,9 +214,9 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let (rise, run) = points.iter().fold((0.0, 0.0), |(rise, run), point| {
-        (rise + (point.0 - x) * (point.1 - y), run + (point.0 - x).powi(2))
-    });
+    let (rise, run) = points
+        .iter()
+        .fold((0.0, 0.0), |(rise, run), point| (rise + (point.0 - x) * (point.1 - y), run + (point.0 - x).powi(2)));
     (points.len() > 1 && run > 0.0).then(|| rise / run)
 }
 
@@ -211,7 +250,8 @@ fn losses(runs: &[Runs], cells: &BTreeMap<Cell, BTreeMap<Mpi, Compared>>, hops: 
     if lines.is_empty() {
         return page + "none\n";
     }
-    page += "| MPI | shape | delay | collective | bytes | ours | ratio | reason |\n|---|---|---|---|---:|---|---:|---|\n";
+    page +=
+        "| MPI | shape | delay | collective | bytes | ours | ratio | reason |\n|---|---|---|---|---:|---|---:|---|\n";
     page + &lines
 }
 
@@ -245,6 +285,8 @@ openmpi 4x4 2ms run allgather 8 mpi mpi thrown-away=0 us=2000,2000,2000
     #[test]
     fn tables_compare_and_count_hops() {
         let page = tables(RACE).unwrap();
+        assert!(page.starts_with("| 4x4, 500us: Open MPI 5 | 8 B |\n|---|---|\n| allgather | 2.0 |\n"), "{page}");
+        assert!(page.contains("| 4x4, 2ms: Open MPI 5 | 8 B |\n|---|---|\n| allgather | **0.80** |\n"), "{page}");
         assert!(page.contains("| 4x4 | 500us | allgather | 8 | 2.02 (2.00..2.04) |"), "{page}");
         assert!(page.contains("| 4x4 | 2ms | allgather | 8 | 0.80 ("), "{page}");
         assert!(page.contains("| 4x4 | allgather | auto | 1.00 |"), "{page}");
@@ -261,7 +303,12 @@ openmpi 4x4 8ms run allgather 8 auto loc-bruck thrown-away=0 us=9700
 openmpi 4x4 8ms run allgather 1024 auto loc-bruck thrown-away=0 us=90000
 ";
         let page = tables(&(RACE.to_owned() + longer)).unwrap();
-        assert!(page.contains("Hops, 8 bytes: time gained per delay added, a straight line through the medians at 2ms, 4ms, 8ms"), "{page}");
+        assert!(
+            page.contains(
+                "Hops, 8 bytes: time gained per delay added, a straight line through the medians at 2ms, 4ms, 8ms"
+            ),
+            "{page}"
+        );
         // 2500, 4500, 9700 at 2, 4, 8 ms.
         assert!(page.contains("| 4x4 | allgather | auto | 1.22 |"), "{page}");
         assert!(!page.contains("| 4x4 | allgather | mpi |"), "{page}");

@@ -29,7 +29,11 @@ use crate::schedule::push_span;
 use crate::{Problem, Recv, Result, Round, Send, Space, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "radix", values: "2..=regions: one more than the far sends a rank begins together", default: "2" },
+    Parameter {
+        name: "radix",
+        values: "2..=regions: one more than the far sends a rank begins together",
+        default: "2",
+    },
     Parameter {
         name: "far",
         values: "whole, or pieces: one for each region but the root's, scattered and then allgathered",
@@ -167,7 +171,13 @@ fn exchange(members: usize, me: usize, radix: usize) -> Vec<Round> {
     let others = pieces(members);
     let Some(me) = me.checked_sub(1) else { return Vec::new() };
     let widths = growing(others, std::iter::repeat_n(radix - 1, ceil_log(radix, others)));
-    windows_among(others, me, &widths, |other| other + 1, |run, spans| push_span(spans, Span::output(run.start, run.len())))
+    windows_among(
+        others,
+        me,
+        &widths,
+        |other| other + 1,
+        |run, spans| push_span(spans, Span::output(run.start, run.len())),
+    )
 }
 
 /// The root sends the most to far, and as much near as anybody.
@@ -192,7 +202,8 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
 /// A few radices, whole, in segments and in pieces, and every level; either way inside.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let regions = problem.topology.regions(1);
-    let mut radices: Vec<usize> = [3, 4, 8, regions].into_iter().filter(|radix| (3..=regions).contains(radix)).collect();
+    let mut radices: Vec<usize> =
+        [3, 4, 8, regions].into_iter().filter(|radix| (3..=regions).contains(radix)).collect();
     radices.sort_unstable();
     radices.dedup();
     let mut variants = vec![String::new()];
