@@ -56,9 +56,31 @@ impl Bell {
         }
     }
 
+    /// Waits, as the owner, until `ready`, which may do work, after which something of another `kind` may be waited for: with the
+    /// patience for that, from its beginning.
+    pub(crate) fn wait_for<E>(
+        &self,
+        kind: impl Fn() -> bool,
+        patience: impl Fn(bool) -> Patience,
+        mut ready: impl FnMut() -> bool,
+        mut meanwhile: impl FnMut(),
+        mut slept: impl FnMut() -> Option<E>,
+    ) -> Result<(), E> {
+        let mut done = false;
+        while !done {
+            let now = kind();
+            let changed = || {
+                done = ready();
+                done || kind() != now
+            };
+            self.wait(patience(now), changed, &mut meanwhile, &mut slept)?;
+        }
+        Ok(())
+    }
+
     /// Waits, as the owner, until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a
     /// reason to give up.
-    pub(crate) fn wait<E>(
+    fn wait<E>(
         &self,
         patience: Patience,
         mut ready: impl FnMut() -> bool,
@@ -107,6 +129,38 @@ impl Bell {
                 return if ready() { Ok(()) } else { Err(reason) };
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// What nobody rings for is looked for soon, also if something else was waited for first.
+    #[test]
+    fn patience_is_that_of_what_is_waited_for() {
+        // Naps double: after so many looks they would last for hours.
+        const LOOKS: u32 = 61;
+        let bell = Bell { bed: Bed::default() };
+        let (looks, far) = (Cell::new(0), Cell::new(false));
+        let ready = || {
+            looks.set(looks.get() + 1);
+            far.set(looks.get() >= 2);
+            looks.get() == LOOKS
+        };
+        let patience = |far: bool| {
+            let nap = if far { Duration::from_micros(1) } else { Duration::from_secs(3600) };
+            Patience { spins: 1, yields: 1, yielding: Duration::MAX, nap }
+        };
+        let naps = Cell::new(0);
+        let slept = || {
+            naps.set(naps.get() + 1);
+            None::<()>
+        };
+        bell.wait_for(|| far.get(), patience, ready, || (), slept).unwrap();
+        assert_eq!(looks.get(), LOOKS);
+        assert!(naps.get() > 0, "it slept, and only short");
     }
 }
 

@@ -14,7 +14,7 @@ use crate::words::Dial;
 /// Turns before those that count.
 const WARM_UP: usize = 2;
 /// Turns that every cell gets, however long they take.
-const LEAST: usize = 7;
+const LEAST: usize = 5;
 
 /// The collectives that race, and the papers' algorithms for them, besides `auto` and `mpi`.
 pub(crate) const COLLECTIVES: [(&str, &[&str]); 5] = [
