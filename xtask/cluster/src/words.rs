@@ -41,19 +41,21 @@ impl Words {
         unsafe { &*self.first.add(index) }
     }
 
-    /// Waits until a gate, which only grows, is at `least`.
-    pub(crate) fn pass(&self, gate: usize, least: u32) {
-        /// Should nobody call: looks again.
-        const LOOK: Duration = Duration::from_millis(100);
+    /// Waits until a gate, which only grows, is at `least`; now and then it does what `meanwhile` does.
+    pub(crate) fn pass(&self, gate: usize, least: u32, meanwhile: Option<&dyn Fn()>) {
+        let look = if meanwhile.is_some() { Duration::from_micros(300) } else { Duration::from_millis(100) };
         let gate = self.gate(gate);
         loop {
             let now = gate.load(Ordering::Acquire);
             if now >= least {
                 return;
             }
-            let time = futex::Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            let time = futex::Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() };
             // Called, timed out, interrupted or too late to sleep: it looks again.
             let _ = futex::wait(gate, futex::Flags::empty(), now, Some(&time));
+            if let Some(meanwhile) = meanwhile {
+                meanwhile();
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use allhands::{Comm, Error, Op, Options, Plan};
+use allhands_mpi::Mpi;
 use serde::{Deserialize, Serialize};
 
 use super::meeting::{self, Meeting};
@@ -70,7 +71,8 @@ pub(crate) fn race(programme: &Path) -> crate::Result<()> {
         let meeting = Meeting::join(&told.meeting, comm.rank(), comm.size());
         let meeting = meeting.map_err(|error| Error::Operation(format!("the meeting cannot be joined: {error}")))?;
         system::limit_priority();
-        let mut track = Track { meeting, dial: &dial, me: comm.rank(), ranks: comm.size() };
+        let mpi = allhands_mpi::load().map_err(|error| Error::Operation(error.to_string()))?;
+        let mut track = Track { meeting, dial: &dial, mpi, me: comm.rank(), ranks: comm.size() };
         told.cells.iter().try_for_each(|cell| track.cell(comm, cell, &told))
     };
     allhands::mpi(race).map_err(|error| error.to_string())
@@ -113,6 +115,7 @@ fn buffers(collective: &str, (me, ranks): (usize, usize), count: usize) -> (Vec<
 struct Track<'a> {
     meeting: Meeting,
     dial: &'a Dial,
+    mpi: &'static Mpi,
     me: usize,
     ranks: usize,
 }
@@ -156,6 +159,10 @@ impl Track<'_> {
         ways: &mut [Way],
     ) -> Result<(), Error> {
         let (input, expected) = buffers(&cell.collective, (self.me, self.ranks), cell.bytes / 8);
+        let mpi = self.mpi;
+        let move_on = || {
+            let _ = mpi.iprobe(mpi.constants().integers.any_source, 0, mpi.world());
+        };
         let (mut output, mut dice) = (vec![0; expected.len()], Dice(1));
         let budget = Duration::from_secs_f64(told.seconds * cell.delays.len() as f64);
         // All ranks see the same times, so all of them end with the same turn.
@@ -178,10 +185,11 @@ impl Track<'_> {
                     if cell.collective == "bcast" && self.me == 0 {
                         output.copy_from_slice(&expected);
                     }
-                    let run = self.meeting.run(turn >= WARM_UP, || match cell.collective.as_str() {
+                    let act = || match cell.collective.as_str() {
                         "bcast" => plan.run_in_place(&mut output),
                         _ => plan.run(&input, &mut output),
-                    })?;
+                    };
+                    let run = self.meeting.run(turn >= WARM_UP, act, &move_on)?;
                     if output != expected {
                         let text =
                             format!("{} by {} gave a wrong result on rank {}", cell.collective, way.name, self.me);
