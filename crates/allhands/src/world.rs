@@ -152,15 +152,6 @@ impl World {
         awaited: impl Fn(&dyn Fn(usize) -> bool) -> Option<usize>,
     ) -> Result<()> {
         let seat = self.node.seat(self.node.me());
-        let mut patience = self.patience;
-        if far() {
-            patience.nap = NAP_FOR_MPI.min(patience.nap);
-            // There are several looks in one.
-            (patience.spins, patience.yields) = if self.crowded { (0, 100) } else { (50, 100) };
-            if self.crowded {
-                std::thread::yield_now();
-            }
-        }
         let mut began: Option<Instant> = None;
         let mut looked = Duration::ZERO;
         let (mut suspect, dead) = (None, Cell::new(None));
@@ -171,7 +162,8 @@ impl World {
                 job.progress();
             }
         };
-        let outcome = seat.bell.wait(patience, ready, meanwhile, || {
+        let patience = |far| self.patience_for(far);
+        let outcome = seat.bell.wait_for(far, patience, ready, meanwhile, || {
             if let Some((rank, reason)) = self.node.board().failure() {
                 return Some(Error::Abandoned { rank, reason });
             }
@@ -207,6 +199,20 @@ impl World {
             seat.say("");
         }
         outcome
+    }
+
+    /// How long to try, and to sleep, for what comes through memory, or from afar.
+    fn patience_for(&self, far: bool) -> Patience {
+        if !far {
+            return self.patience;
+        }
+        // It has just been looked for: where ranks crowd the cores, others go first.
+        if self.crowded {
+            std::thread::yield_now();
+        }
+        // There are several looks in one, and no bell rings for MPI's messages.
+        let spins = if self.crowded { 0 } else { 50 };
+        Patience { spins, yields: 100, yielding: Duration::MAX, nap: NAP_FOR_MPI.min(self.patience.nap) }
     }
 
     fn stuck(&self, operation: &str, after: Duration) -> Error {

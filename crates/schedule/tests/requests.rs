@@ -41,6 +41,8 @@ fn every_refusal_names_the_fact_and_the_remedy() {
         (Allreduce, "cyclic-shift:16(3,3):local=shared", "4x4", "all 16 ranks act", "phases for 4 nodes"),
         (Allreduce, "smp:reduction=chunks", "4x4", "without local=shared", "local=shared beside it"),
         (Bcast, "cyclic-shift:ports=1", "8", "reaches only 2 of 8 ranks", "1,1,1"),
+        (Bcast, "hierarchical:radix=5", "4x2", "is out of range", "2..=4"),
+        (Bcast, "hierarchical:far=pieces:segments=2", "4x2", "is given beside far=pieces", "one of the two"),
     ] {
         let message = refusal(collective, algorithm, topology);
         assert!(message.contains(fact) && message.contains(remedy), "{collective} {algorithm}: {message}");

@@ -104,6 +104,7 @@ fn one_segment_would_not_do() {
         (Collective::Allgather, "hierarchical:local=shared"),
         (Collective::Allreduce, "smp:local=shared"),
         (Collective::ReduceScatter, "multi-lane:local=shared"),
+        (Collective::Bcast, "hierarchical:local=shared"),
     ] {
         let once = ensemble(collective, algorithm, "3x3");
         assert!(verify(&runs(&once, 3, |run| run % 2)).is_ok(), "{algorithm}");
@@ -116,9 +117,13 @@ fn one_segment_would_not_do() {
 #[test]
 fn ranks_that_touch_the_same_position_meet() {
     for shape in shapes(24) {
-        for collective in
-            [Collective::Allgather, Collective::Alltoall, Collective::Allreduce, Collective::ReduceScatter]
-        {
+        for collective in [
+            Collective::Allgather,
+            Collective::Alltoall,
+            Collective::Allreduce,
+            Collective::ReduceScatter,
+            Collective::Bcast,
+        ] {
             let problem = Problem::new(collective, shape.clone());
             for choice in choices(&problem) {
                 let ensemble = choice.prepare(&problem).unwrap().ensemble();
@@ -204,8 +209,30 @@ fn only_leaders_send() {
         (Collective::Allreduce, "smp:slices=4:local=shared", vec![0, 4, 8]),
         (Collective::Allreduce, "cyclic-shift:local=shared", vec![0, 4, 8]),
         (Collective::Allreduce, "cyclic-shift:3(-1,-1)3(1,1):local=shared", vec![0, 4, 8]),
+        (Collective::Bcast, "hierarchical:radix=3:local=shared", vec![0]),
+        (Collective::Bcast, "hierarchical:radix=3:far=pieces:local=shared", vec![0, 4, 8]),
     ] {
         assert_eq!(senders(&ensemble(collective, algorithm, "3x4")), leaders, "{collective} {algorithm}");
+    }
+}
+
+/// One far latency to all other nodes, two with pieces, none of which is longer than the root's part of them.
+#[test]
+fn a_bcast_reaches_all_nodes_at_once() {
+    for (nodes, settings, steps, messages, blocks) in [
+        (4, "radix=4", 1, 3, 3),
+        (4, "radix=2", 2, 2, 2),
+        (4, "radix=4:far=pieces", 2, 3, 3),
+        (8, "radix=8", 1, 7, 7),
+        (8, "radix=3", 2, 4, 4),
+        (8, "radix=8:far=pieces", 2, 7, 7),
+        (8, "radix=8:segments=4", 1, 28, 28),
+    ] {
+        let algorithm = format!("hierarchical:{settings}:local=shared");
+        let ensemble = ensemble(Collective::Bcast, &algorithm, &format!("{nodes}x4"));
+        let root = Counts::of(&ensemble.problem, &ensemble.schedules[0]).sent;
+        let found = (verify(&ensemble).unwrap().timing.steps, root.messages, root.blocks);
+        assert_eq!(found, (steps, messages, blocks), "{nodes} nodes, {settings}");
     }
 }
 
@@ -229,6 +256,8 @@ fn meetings_are_as_few_as_the_phases_need() {
         (Collective::Allreduce, "smp:slices=4:local=shared", "3x4", 3),
         (Collective::Allreduce, "nap:local=shared", "4x4", 2),
         (Collective::Allreduce, "nap:local=shared", "8", 1),
+        (Collective::Bcast, "hierarchical:local=shared", "3x4", 1),
+        (Collective::Bcast, "hierarchical:radix=3:far=pieces:local=shared", "3x4", 1),
         (Collective::Barrier, "node-aware:local=shared", "8", 1),
         (Collective::Barrier, "node-aware:local=shared", "4x4", 2),
     ] {

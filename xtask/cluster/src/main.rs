@@ -12,6 +12,7 @@ mod settings;
 mod state;
 mod switch;
 mod system;
+mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -72,12 +73,7 @@ enum Command {
     },
     /// A rank of a race.
     #[command(hide = true)]
-    Racer {
-        meeting: PathBuf,
-        iterations: usize,
-        #[arg(value_delimiter = ',')]
-        bytes: Vec<usize>,
-    },
+    Racer { program: PathBuf },
     /// What carries frames between nodes, and what holds the cluster together.
     #[command(hide = true)]
     Switch {
@@ -104,9 +100,7 @@ fn main() -> ExitCode {
         Command::Down => state::down(),
         Command::Race(wish) => race::run(&wish),
         Command::Table { file, plot } => race::show(&file, plot.as_deref()),
-        Command::Racer { meeting, iterations, bytes } => {
-            race::racer::race(&meeting, iterations, &bytes).map_err(|error| error.to_string())
-        }
+        Command::Racer { program } => race::racer::race(&program),
         Command::Switch { nodes, delay, rate, tied } => switch::serve(nodes, delay, rate, tied),
         Command::Agent { words } => agent::enter(&words),
     };

@@ -30,6 +30,11 @@ fn file() -> PathBuf {
     folder().join("cluster.json")
 }
 
+/// Where the delay can be turned.
+pub(crate) fn dial() -> PathBuf {
+    folder().join("dial")
+}
+
 /// The cluster, if there is one.
 pub(crate) fn current() -> Option<Cluster> {
     let cluster: Cluster = serde_json::from_slice(&fs::read(file()).ok()?).ok()?;

@@ -14,10 +14,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use crate::node::{self, Node};
 use crate::settings::{Delay, Rate};
 use crate::state::{self, Cluster};
+use crate::words::Dial;
 use crate::{Result, agent, system};
 
 /// Longer than any frame.
@@ -109,6 +111,7 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
             system::end_with_parent().map_err(wrong("it cannot be tied to its starter"))?;
         }
         system::be_urgent().map_err(wrong("no priority for the switch"))?;
+        let dial = Dial::create(&state::dial(), delay.micros).map_err(wrong("no dial for the delay"))?;
         Cluster { switch: std::process::id(), keepers: keepers.clone(), delay, rate }.save()?;
         println!("ready");
         // Whoever reads what the starter printed has to see its end.
@@ -116,7 +119,7 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
         rustix::stdio::dup2_stdout(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         rustix::stdio::dup2_stderr(&quiet).map_err(|error| wrong("the output")(error.into()))?;
         let traffic = Traffic::new(nodes.len(), delay, rate);
-        let outcome = carry(&mut nodes, &end, traffic);
+        let outcome = carry(&mut nodes, &end, &dial, traffic);
         node::end_all(&keepers, false);
         outcome
     })();
@@ -124,33 +127,50 @@ pub(crate) fn serve(nodes: u8, delay: Delay, rate: Rate, tied: bool) -> Result<(
     outcome
 }
 
-/// Carries frames until a signal comes.
-fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, mut traffic: Traffic) -> Result<()> {
+/// What else there is to wait for beside the nodes, by number.
+const END: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+
+/// Carries frames until a signal comes, each for as long as the dial says when it leaves.
+fn carry(nodes: &mut [Node], end: &std::os::fd::OwnedFd, dial: &Dial, mut traffic: Traffic) -> Result<()> {
     let wrong = |error: rustix::io::Errno| format!("the switch cannot wait for frames: {error}");
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(wrong)?;
     for (index, node) in nodes.iter().enumerate() {
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&poll, &node.device, data, epoll::EventFlags::IN).map_err(wrong)?;
     }
-    epoll::add(&poll, end, epoll::EventData::new_u64(u64::MAX), epoll::EventFlags::IN).map_err(wrong)?;
+    epoll::add(&poll, end, epoll::EventData::new_u64(END), epoll::EventFlags::IN).map_err(wrong)?;
+    // Waiting for events with a time may last until the next millisecond.
+    let timer =
+        timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).map_err(wrong)?;
+    epoll::add(&poll, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN).map_err(wrong)?;
     let began = Instant::now();
-    let mut events = Vec::with_capacity(nodes.len() + 1);
+    let mut events = Vec::with_capacity(nodes.len() + 2);
     let mut room = vec![0; ROOM];
     loop {
         while let Some((to, frame)) = traffic.arrived(began.elapsed()) {
             // A node that takes no frame loses it.
             let _ = nodes[to].device.write(&frame);
         }
-        let wait = traffic.next().map(|next| next.saturating_sub(began.elapsed()));
-        let wait = wait.map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() });
+        let wait = traffic
+            .next()
+            .map_or(Duration::ZERO, |next| next.saturating_sub(began.elapsed()).max(Duration::from_nanos(1)));
+        // Also forgets that it has rung; nothing rings for a time of zero.
+        let rings = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() },
+        };
+        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &rings).map_err(wrong)?;
         events.clear();
-        match epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
+        match epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(wrong(error)),
         }
+        traffic.delay = Delay { micros: dial.micros() };
         for event in &events {
             let from = match event.data.u64() {
-                u64::MAX => return Ok(()),
+                END => return Ok(()),
+                TIMER => continue,
                 index => index as usize,
             };
             loop {
@@ -214,6 +234,16 @@ mod tests {
         traffic.send(us(0), 0, &frame(2, 1250));
         traffic.send(us(0), 1, &frame(2, 1250));
         assert_eq!(arrivals(traffic), [(510, 2), (520, 2)]);
+    }
+
+    #[test]
+    fn no_frame_overtakes_another_when_the_delay_is_turned_down() {
+        let mut traffic = traffic();
+        traffic.send(us(0), 0, &frame(1, 1250));
+        traffic.delay = Delay { micros: 50 };
+        traffic.send(us(100), 0, &frame(1, 1250));
+        traffic.send(us(700), 0, &frame(1, 1250));
+        assert_eq!(arrivals(traffic), [(510, 1), (520, 1), (760, 1)]);
     }
 
     #[test]

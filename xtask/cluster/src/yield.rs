@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 /// How long a yield lasts at most: near messages wake nobody.
 const NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-/// How often the sockets are looked for.
-const REFRESH: Duration = Duration::from_millis(5);
+/// How often the sockets are looked for, which takes hundreds of system calls; one that is not known yet wakes nobody.
+const REFRESH: Duration = Duration::from_millis(200);
 /// Libraries have few files open.
 const MOST_FILES: i32 = 256;
 

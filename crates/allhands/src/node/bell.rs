@@ -14,7 +14,7 @@
 //! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
 //! line away between the two.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sync::{Bed, Ordering, fence, spin_loop, yield_now};
 
@@ -29,15 +29,20 @@ pub(crate) struct Bell {
 pub(crate) struct Patience {
     pub(crate) spins: u32,
     pub(crate) yields: u32,
+    /// Yields end after this, however few they were: who gives the core away for so long had better sleep.
+    pub(crate) yielding: Duration,
     pub(crate) nap: Duration,
 }
+
+/// Longer than a few yields take where nobody else has much to do.
+const LONG: Duration = Duration::from_micros(100);
 
 impl Patience {
     /// Where ranks crowd the cores, spinning only keeps the others from running. Where they do not, somebody else may still
     /// sit on the core of the rank that is waited for: after some 50 us of spinning, yields let it go on.
     pub(crate) fn new(crowded: bool, nap: Duration) -> Patience {
         let (spins, yields) = if crowded { (30, 30) } else { (1_000, 1_000) };
-        Patience { spins, yields, nap }
+        Patience { spins, yields, yielding: if crowded { LONG } else { Duration::MAX }, nap }
     }
 }
 
@@ -51,9 +56,31 @@ impl Bell {
         }
     }
 
+    /// Waits, as the owner, until `ready`, which may do work, after which something of another `kind` may be waited for: with the
+    /// patience for that, from its beginning.
+    pub(crate) fn wait_for<E>(
+        &self,
+        kind: impl Fn() -> bool,
+        patience: impl Fn(bool) -> Patience,
+        mut ready: impl FnMut() -> bool,
+        mut meanwhile: impl FnMut(),
+        mut slept: impl FnMut() -> Option<E>,
+    ) -> Result<(), E> {
+        let mut done = false;
+        while !done {
+            let now = kind();
+            let changed = || {
+                done = ready();
+                done || kind() != now
+            };
+            self.wait(patience(now), changed, &mut meanwhile, &mut slept)?;
+        }
+        Ok(())
+    }
+
     /// Waits, as the owner, until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a
     /// reason to give up.
-    pub(crate) fn wait<E>(
+    fn wait<E>(
         &self,
         patience: Patience,
         mut ready: impl FnMut() -> bool,
@@ -72,12 +99,16 @@ impl Bell {
                 meanwhile();
             }
         }
+        let bounded = (patience.yields > 0 && patience.yielding < Duration::MAX).then(Instant::now);
         for _ in 0..patience.yields {
             if ready() {
                 return Ok(());
             }
             meanwhile();
             yield_now();
+            if bounded.is_some_and(|began| began.elapsed() > patience.yielding) {
+                break;
+            }
         }
         let mut nap = patience.nap.min(Duration::from_micros(50));
         loop {
@@ -101,6 +132,38 @@ impl Bell {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// What nobody rings for is looked for soon, also if something else was waited for first.
+    #[test]
+    fn patience_is_that_of_what_is_waited_for() {
+        // Naps double: after so many looks they would last for hours.
+        const LOOKS: u32 = 61;
+        let bell = Bell { bed: Bed::default() };
+        let (looks, far) = (Cell::new(0), Cell::new(false));
+        let ready = || {
+            looks.set(looks.get() + 1);
+            far.set(looks.get() >= 2);
+            looks.get() == LOOKS
+        };
+        let patience = |far: bool| {
+            let nap = if far { Duration::from_micros(1) } else { Duration::from_secs(3600) };
+            Patience { spins: 1, yields: 1, yielding: Duration::MAX, nap }
+        };
+        let naps = Cell::new(0);
+        let slept = || {
+            naps.set(naps.get() + 1);
+            None::<()>
+        };
+        bell.wait_for(|| far.get(), patience, ready, || (), slept).unwrap();
+        assert_eq!(looks.get(), LOOKS);
+        assert!(naps.get() > 0, "it slept, and only short");
+    }
+}
+
 #[cfg(all(test, loom))]
 mod models {
     use super::super::sync::AtomicU32;
@@ -119,7 +182,7 @@ mod models {
                     bell.ring();
                 }
             });
-            let patience = Patience { spins: 0, yields: 0, nap: Duration::MAX };
+            let patience = Patience { spins: 0, yields: 0, yielding: Duration::MAX, nap: Duration::MAX };
             bell.wait(patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
             ringer.join().unwrap();
         });

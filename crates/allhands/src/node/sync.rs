@@ -20,6 +20,7 @@ use std::time::Duration;
 /// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a bed that
 /// nobody lies in.
 #[cfg(not(loom))]
+#[derive(Default)]
 #[repr(C)]
 pub(crate) struct Bed {
     occupied: AtomicU32,

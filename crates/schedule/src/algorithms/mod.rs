@@ -63,6 +63,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),
     line(Bcast, "scatter-allgather", rooted::PIECES, "any p", MOVES, "van de Geijn", Make::Spread(rooted::scatter_allgather), rooted::scatter_allgather_cost, rooted::pieces_variants),
     line(Bcast, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", MOVES, "Jocksch et al. 2021", Make::Spread(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
+    line(Bcast, "hierarchical", rooted::hierarchical::PARAMETERS, "any shape", MOVES, "classic", Make::Direct(rooted::hierarchical::hierarchical), rooted::hierarchical::cost, rooted::hierarchical::variants),
 
     line(Reduce, "binomial", NONE, "any p", (FROM_FIRST, Always), "classic", Make::Direct(rooted::reduce_binomial), rooted::reduce_binomial_cost, default),
     line(Reduce, "reduce-scatter-gather", rooted::PIECES, "any p", UNORDERED, "Rabenseifner 2004", Make::Direct(rooted::reduce_scatter_gather), rooted::reduce_scatter_gather_cost, rooted::pieces_variants),

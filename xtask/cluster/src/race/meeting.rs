@@ -2,44 +2,47 @@
 //!
 //! Messages would not do: whoever hears of the start later starts later, by as much as is to be measured.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::{ClockId, NanosleepRelativeResult};
 
 use crate::system::Urgent;
+use crate::words::Words;
 
-/// Between the last rank's arrival and the start: the others look so often that all of them know by then.
-const LEAD: Duration = Duration::from_micros(600);
-const PAUSE: Duration = Duration::from_micros(50);
+/// Between the last rank's arrival and the start: so long for each rank, that all are awake by then.
+const LEAD: Duration = Duration::from_micros(40);
+const LEAST_LEAD: Duration = Duration::from_micros(300);
 
-/// One word each: how many have come, the start, when each rank began and when it had finished.
+/// One word each: how many have come, the gate behind which they wait, the start, when each rank was ready and when it had finished.
 pub(crate) struct Meeting {
-    words: *mut AtomicU64,
+    words: Words,
     ranks: usize,
     me: usize,
-    met: u64,
+    met: u32,
 }
 
 /// A run, by everybody's clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Run {
+    /// When it began.
+    pub(crate) start: Duration,
     /// From the agreed start to the last finish.
     pub(crate) time: Duration,
-    /// From the agreed start to the last beginning.
-    pub(crate) late: Duration,
+    /// Whether some rank was not ready by then. That it is ready and waits for a core, since others work on all of them, is part of
+    /// what is measured.
+    pub(crate) late: bool,
 }
 
 const COME: usize = 0;
-const START: usize = 1;
-const FIRST: usize = 2;
+const GATE: usize = 1;
+const START: usize = 2;
+const FIRST: usize = 3;
 
-fn bytes(ranks: usize) -> usize {
-    (FIRST + 2 * ranks) * size_of::<AtomicU64>()
+fn words(ranks: usize) -> usize {
+    FIRST + 2 * ranks
 }
 
 fn now() -> u64 {
@@ -48,81 +51,65 @@ fn now() -> u64 {
 }
 
 impl Meeting {
-    /// A file for so many ranks, all zeros.
+    /// A file for so many ranks.
     pub(crate) fn prepare(place: &Path, ranks: usize) -> io::Result<()> {
-        File::create(place)?.set_len(bytes(ranks) as u64)
+        Words::create(place, words(ranks)).map(|_| ())
     }
 
     pub(crate) fn join(place: &Path, me: usize, ranks: usize) -> io::Result<Meeting> {
-        let file = File::options().read(true).write(true).open(place)?;
-        if file.metadata()?.len() != bytes(ranks) as u64 {
-            return Err(io::Error::other("the file is for another number of ranks"));
-        }
-        let (read_write, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: a new mapping at a place of the kernel's choice.
-        let words = unsafe { mmap(std::ptr::null_mut(), bytes(ranks), read_write, shared, &file, 0)? };
-        Ok(Meeting { words: words.cast(), ranks, me, met: 0 })
+        Ok(Meeting { words: Words::open(place, words(ranks))?, ranks, me, met: 0 })
     }
 
-    fn word(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < FIRST + 2 * self.ranks);
-        // SAFETY: the mapping has that many words and lives as long as `self`; everybody uses them as atomics.
-        unsafe { &*self.words.add(index) }
+    /// Waits until everybody has come; the last does something before all go on.
+    pub(crate) fn come(&mut self, last: impl FnOnce(&Words)) {
+        self.come_while(None, last);
     }
 
-    /// Waits until everybody has come; whether this rank was the last.
-    fn come(&mut self) -> bool {
+    fn come_while(&mut self, meanwhile: Option<&dyn Fn()>, last: impl FnOnce(&Words)) {
         self.met += 1;
-        let all = self.met * self.ranks as u64;
-        if self.word(COME).fetch_add(1, Ordering::AcqRel) + 1 == all {
-            return true;
+        let all = u64::from(self.met) * self.ranks as u64;
+        if self.words.number(COME).fetch_add(1, Ordering::AcqRel) + 1 == all {
+            last(&self.words);
+            self.words.open_gate(GATE, self.met);
+        } else {
+            self.words.pass(GATE, self.met, meanwhile);
         }
-        while self.word(COME).load(Ordering::Acquire) < all {
-            sleep(PAUSE);
-        }
-        false
     }
 
-    /// Does something at the same time on every rank; `urgent`: before everything else that runs on this machine.
-    pub(crate) fn run<E>(&mut self, urgent: bool, act: impl FnOnce() -> Result<(), E>) -> Result<Run, E> {
-        // Nobody reads the start of the run before any more.
-        let before = self.word(START).load(Ordering::Acquire);
-        if self.come() {
-            self.word(START).store(now() + LEAD.as_nanos() as u64, Ordering::Release);
-        }
-        let start = loop {
-            let start = self.word(START).load(Ordering::Acquire);
-            if start != before {
-                break start;
-            }
-            sleep(PAUSE);
-        };
+    /// Does something at the same time on every rank; `urgent`: before everything else that runs on this machine. Who is through does
+    /// what `meanwhile` does until all are: others may wait for messages that its MPI has taken but not sent.
+    pub(crate) fn run<E>(
+        &mut self,
+        urgent: bool,
+        act: impl FnOnce() -> Result<(), E>,
+        meanwhile: &dyn Fn(),
+    ) -> Result<Run, E> {
+        let lead = LEAST_LEAD + LEAD * self.ranks as u32;
         let urgency = urgent.then(Urgent::new);
-        sleep(Duration::from_nanos(start.saturating_sub(now())));
-        let began = now();
+        self.come(|words| words.number(START).store(now() + lead.as_nanos() as u64, Ordering::Release));
+        let start = self.words.number(START).load(Ordering::Acquire);
+        let ready = now();
+        sleep(Duration::from_nanos(start.saturating_sub(ready)));
         act()?;
         let finished = now();
         drop(urgency);
-        self.word(FIRST + self.me).store(began, Ordering::Release);
-        self.word(FIRST + self.ranks + self.me).store(finished, Ordering::Release);
-        self.come();
-        let last = |first: usize| (0..self.ranks).map(|rank| self.word(first + rank).load(Ordering::Acquire)).max();
-        let since = |time: Option<u64>| Duration::from_nanos(time.unwrap_or(start).saturating_sub(start));
-        let run = Run { time: since(last(FIRST + self.ranks)), late: since(last(FIRST)) };
+        self.words.number(FIRST + self.me).store(ready, Ordering::Release);
+        self.words.number(FIRST + self.ranks + self.me).store(finished, Ordering::Release);
+        self.come_while(Some(meanwhile), |_| ());
+        let time = |index: usize| self.words.number(index).load(Ordering::Acquire);
+        let last = |first: usize| (0..self.ranks).map(|rank| time(first + rank)).max().unwrap_or(start);
+        let run = Run {
+            start: Duration::from_nanos(start),
+            time: Duration::from_nanos(last(FIRST + self.ranks).saturating_sub(start)),
+            late: last(FIRST) > start,
+        };
         // Nobody writes the times of the next run before all have read these.
-        self.come();
+        self.come(|_| ());
         Ok(run)
     }
 }
 
-impl Drop for Meeting {
-    fn drop(&mut self) {
-        // SAFETY: made by `join`, and no reference into it is left.
-        let _ = unsafe { munmap(self.words.cast(), bytes(self.ranks)) };
-    }
-}
-
-fn sleep(time: Duration) {
+pub(crate) fn sleep(time: Duration) {
     let mut left = rustix::time::Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
     while let NanosleepRelativeResult::Interrupted(rest) = rustix::thread::nanosleep(&left) {
         left = rest;
@@ -148,7 +135,7 @@ mod tests {
                         sleep(nap);
                         Ok::<(), ()>(())
                     };
-                    (0..20).map(|_| meeting.run(false, act).unwrap()).collect()
+                    (0..20).map(|_| meeting.run(false, act, &|| ()).unwrap()).collect()
                 }
             };
             let ranks: Vec<_> = (0..3).map(|me| scope.spawn(rank(me))).collect();
@@ -157,9 +144,9 @@ mod tests {
         std::fs::remove_file(&place).unwrap();
         for runs in runs[0].iter().zip(&runs[1]).zip(&runs[2]) {
             let ((one, other), third) = runs;
-            assert_eq!((one.time, one.late), (other.time, other.late));
-            assert_eq!((one.time, one.late), (third.time, third.late));
+            assert_eq!((one, one), (other, third));
             assert!(one.time >= Duration::from_millis(3), "the slowest rank counts");
         }
+        assert!(runs[0].windows(2).all(|pair| pair[0].start + pair[0].time <= pair[1].start), "one after the other");
     }
 }

@@ -1,24 +1,27 @@
 //! `cluster race`: our collectives against those of three MPIs and the papers' baselines, on clusters of its own.
 
 mod meeting;
+mod network;
+mod plot;
 pub(crate) mod racer;
 mod table;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::job::{self, Mpi};
 use crate::settings::{Delay, Rate, Shape};
 use crate::state::{self, Life};
 use crate::{Result, node};
+use racer::{COLLECTIVES, Cell, Programme};
 
-const SIZES: [usize; 5] = [8, 128, 1024, 8 * 1024, 64 * 1024];
 const RATE: Rate = Rate { megabits: 1000 };
 /// More than any job of a race takes.
-const MOST: Duration = Duration::from_secs(400);
+const MOST: Duration = Duration::from_secs(600);
 
 /// What races.
 #[derive(clap::Args)]
@@ -29,15 +32,24 @@ pub(crate) struct Wish {
     /// Nodes x ranks.
     #[arg(long, value_delimiter = ',', default_value = "4x4,8x4")]
     shape: Vec<Shape>,
-    /// Delays; with two or more, hops are counted.
+    /// Collectives; all five if none is named.
+    #[arg(long, value_delimiter = ',')]
+    collective: Vec<String>,
+    /// Delays, which take turns.
     #[arg(long, value_delimiter = ',', default_value = "500us,2ms")]
     delay: Vec<Delay>,
-    /// Bytes of a block or a vector; 8 to 65536 if none is named.
-    #[arg(long, value_delimiter = ',')]
+    /// Delays besides for the smallest size, so that hops can be counted.
+    #[arg(long, value_delimiter = ',', default_value = "4ms,8ms")]
+    hops: Vec<Delay>,
+    /// Bytes of a block or a vector.
+    #[arg(long, value_delimiter = ',', default_value = "8,1024,8192,65536")]
     bytes: Vec<usize>,
     /// Turns that count, of each way.
     #[arg(long, default_value_t = 15)]
     iterations: usize,
+    /// What a collective of a size may take at each delay; a few turns are always made.
+    #[arg(long, default_value_t = 1.6)]
+    seconds: f64,
     /// Where all times go.
     #[arg(long)]
     output: Option<PathBuf>,
@@ -46,40 +58,36 @@ pub(crate) struct Wish {
 /// Runs everything, writes all times, prints tables.
 pub(crate) fn run(wish: &Wish) -> Result<()> {
     let mpis = if wish.mpi.is_empty() { Mpi::ALL.to_vec() } else { wish.mpi.clone() };
-    let sizes = if wish.bytes.is_empty() { SIZES.to_vec() } else { wish.bytes.clone() };
-    if let Some(odd) = sizes.iter().find(|bytes| **bytes == 0 || **bytes % 8 != 0) {
+    if let Some(odd) = wish.bytes.iter().find(|bytes| **bytes == 0 || **bytes % 8 != 0) {
         return Err(format!("{odd} bytes are no whole number of 8-byte elements; name multiples of 8"));
     }
+    let first = wish.delay.first().ok_or("no delay is named; name one, such as 2ms")?;
     let mut text = header();
     for &shape in &wish.shape {
-        for &delay in &wish.delay {
-            state::up(shape.nodes, delay, RATE, Life::Tied)?;
-            // Whatever happens, the cluster goes.
-            let outcome = mpis.iter().try_for_each(|&mpi| {
-                eprintln!("cluster: {shape}, {delay}, {}", mpi.title());
-                text += &one(mpi, shape, delay, wish.iterations, &sizes)?;
-                Ok::<(), String>(())
-            });
-            state::down()?;
-            outcome?;
-        }
-    }
-    if let Some(output) = &wish.output {
-        std::fs::write(output, &text).map_err(|error| format!("{} cannot be written: {error}", output.display()))?;
+        state::up(shape.nodes, *first, RATE, Life::Tied)?;
+        // Whatever happens, the cluster goes.
+        let outcome = mpis.iter().try_for_each(|&mpi| {
+            eprintln!("cluster: {shape}, {}", mpi.title());
+            text += &one(mpi, shape, wish)?;
+            // What was measured so far is not lost.
+            wish.output.as_ref().map_or(Ok(()), |output| write(output, &text))
+        });
+        state::down()?;
+        outcome?;
     }
     print!("{}", table::tables(&text)?);
     Ok(())
+}
+
+fn write(output: &Path, text: &str) -> Result<()> {
+    std::fs::write(output, text).map_err(|error| format!("{} cannot be written: {error}", output.display()))
 }
 
 /// Prints the tables of a race that was run before, and draws its plot.
 pub(crate) fn show(file: &Path, plot: Option<&Path>) -> Result<()> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
     print!("{}", table::tables(&text)?);
-    if let Some(plot) = plot {
-        let drawing = table::plot(&text)?;
-        std::fs::write(plot, drawing).map_err(|error| format!("{} cannot be written: {error}", plot.display()))?;
-    }
-    Ok(())
+    plot.map_or(Ok(()), |plot| write(plot, &plot::plot(&text)?))
 }
 
 /// When, on what, with what load.
@@ -96,28 +104,51 @@ fn header() -> String {
     text
 }
 
+/// What the ranks of one job are told: the smallest size at more delays.
+fn programme(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<Programme> {
+    let wanted = |name: &str| wish.collective.is_empty() || wish.collective.iter().any(|wanted| wanted == name);
+    let smallest = wish.bytes.iter().min();
+    let mut cells = Vec::new();
+    for (collective, _) in COLLECTIVES.iter().filter(|(name, _)| wanted(name)) {
+        for &bytes in &wish.bytes {
+            let more = if Some(&bytes) == smallest { &wish.hops[..] } else { &[] };
+            let delays = wish.delay.iter().chain(more.iter().filter(|delay| !wish.delay.contains(delay)));
+            let auto = |delay: &Delay| {
+                let choice = network::choice(mpi, shape, *delay, RATE, (collective, bytes));
+                choice.map(|choice| (*delay, choice))
+            };
+            cells.push(Cell {
+                collective: (*collective).into(),
+                bytes,
+                delays: delays.map(auto).collect::<Result<_>>()?,
+            });
+        }
+    }
+    if cells.is_empty() {
+        let known: Vec<&str> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("none of these collectives races; name some of {}", known.join(", ")));
+    }
+    let (meeting, dial) = (state::folder().join("meeting"), state::dial());
+    Ok(Programme { meeting, dial, turns: wish.iterations, seconds: wish.seconds, cells })
+}
+
 /// The lines of one job.
-fn one(mpi: Mpi, shape: Shape, delay: Delay, iterations: usize, sizes: &[usize]) -> Result<String> {
-    let place = state::folder().join("meeting");
-    meeting::Meeting::prepare(&place, shape.size())
-        .map_err(|error| format!("{} cannot be made: {error}", place.display()))?;
+fn one(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<String> {
+    let programme = programme(mpi, shape, wish)?;
+    meeting::Meeting::prepare(&programme.meeting, shape.size())
+        .map_err(|error| format!("{} cannot be made: {error}", programme.meeting.display()))?;
     let this = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    let words: [OsString; 5] =
-        [this.into(), "racer".into(), place.into(), iterations.to_string().into(), sizes.join(",").into()];
+    let told = state::folder().join("programme.json");
+    write(&told, &serde_json::to_string(&programme).map_err(|error| error.to_string())?)?;
+    let words: [OsString; 3] = [this.into(), "racer".into(), told.into()];
     let mut command = job::command(mpi, shape, &words)?;
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{}'s launcher cannot be started: {error}", mpi.title()))?;
     let out = child.stdout.take();
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        if let Some(mut out) = out {
-            let _ = std::io::Read::read_to_string(&mut out, &mut text);
-        }
-        text
-    });
+    let cells = programme.cells.len();
+    let reader = std::thread::spawn(move || out.map_or_else(Vec::new, |out| listen(out, cells)));
     let deadline = Instant::now() + MOST;
     let status = loop {
         match child.try_wait() {
@@ -130,11 +161,27 @@ fn one(mpi: Mpi, shape: Shape, delay: Delay, iterations: usize, sizes: &[usize])
         node::end_all(&cluster.keepers, true);
     }
     let _ = child.wait();
-    let said = reader.join().unwrap_or_default();
+    let lines = reader.join().unwrap_or_default();
     if !status.is_some_and(|status| status.success()) {
         let how = status.map_or("did not end in time".into(), |status| format!("ended with {status}"));
         return Err(format!("the race on {} at {shape} {how}", mpi.title()));
     }
-    let runs = said.lines().filter(|line| line.starts_with("run "));
-    Ok(runs.map(|line| format!("{} {shape} {delay} {line}\n", mpi.name())).collect())
+    Ok(lines.iter().map(|line| format!("{} {shape} {line}\n", mpi.name())).collect())
+}
+
+/// The lines that a job prints about runs; a terminal sees how far it is.
+fn listen(out: ChildStdout, cells: usize) -> Vec<String> {
+    let (mut lines, mut seen) = (Vec::new(), Vec::new());
+    for line in BufReader::new(out).lines().map_while(std::result::Result::ok) {
+        let Some((_, rest)) = line.split_once(" run ") else { continue };
+        let cell: Vec<String> = rest.split(' ').take(2).map(Into::into).collect();
+        if !seen.contains(&cell) {
+            seen.push(cell);
+            if std::io::stderr().is_terminal() {
+                eprint!("\r  {} of {cells} cells{}", seen.len(), if seen.len() == cells { "\n" } else { "" });
+            }
+        }
+        lines.push(line);
+    }
+    lines
 }

@@ -1,17 +1,21 @@
 //! What the ranks of a race do: every way to perform a collective, in turns, each from a start that all ranks agree on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use allhands::{Comm, Error, Op, Options, Plan};
+use allhands_mpi::Mpi;
+use serde::{Deserialize, Serialize};
 
-use super::meeting::Meeting;
+use super::meeting::{self, Meeting};
+use crate::settings::Delay;
 use crate::system;
+use crate::words::Dial;
 
-/// Runs before those that count.
-const WARM_UP: usize = 3;
-/// A run that some rank begins later than this does not count.
-const LATE: Duration = Duration::from_millis(1);
+/// Turns before those that count.
+const WARM_UP: usize = 2;
+/// Turns that every cell gets, however long they take.
+const LEAST: usize = 5;
 
 /// The collectives that race, and the papers' algorithms for them, besides `auto` and `mpi`.
 pub(crate) const COLLECTIVES: [(&str, &[&str]); 5] = [
@@ -22,44 +26,60 @@ pub(crate) const COLLECTIVES: [(&str, &[&str]); 5] = [
     ("bcast", &["binomial"]),
 ];
 
-/// What is measured of one way.
+/// What the ranks are told.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Programme {
+    /// Where they meet.
+    pub(crate) meeting: PathBuf,
+    /// Where they turn the delay.
+    pub(crate) dial: PathBuf,
+    /// Turns that count, of each way at each delay.
+    pub(crate) turns: usize,
+    /// What a cell may take at each delay.
+    pub(crate) seconds: f64,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A collective and a size, at some delays.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) collective: String,
+    pub(crate) bytes: usize,
+    /// With what `auto` is there.
+    pub(crate) delays: Vec<(Delay, String)>,
+}
+
+/// What is measured of one way at one delay.
 struct Way {
     name: &'static str,
     algorithm: String,
-    plan: Plan<u64>,
+    delay: Delay,
+    /// Which of the plans.
+    plan: usize,
     times: Vec<Duration>,
     thrown_away: usize,
 }
 
 /// Races on the ranks of this job; the first prints a line for every way.
-pub(crate) fn race(meeting: &Path, iterations: usize, sizes: &[usize]) -> Result<(), Error> {
-    allhands::mpi(|comm| {
-        let (me, ranks) = (comm.rank(), comm.size());
-        let mut meeting = Meeting::join(meeting, me, ranks)
-            .map_err(|error| Error::Operation(format!("{} cannot be joined: {error}", meeting.display())))?;
+pub(crate) fn race(programme: &Path) -> crate::Result<()> {
+    let read = std::fs::read(programme).map_err(|error| error.to_string());
+    let told: Programme = read
+        .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()))
+        .map_err(|error| format!("{} is no programme of a race: {error}", programme.display()))?;
+    let dial = Dial::open(&told.dial).map_err(|error| format!("the delay cannot be turned: {error}"))?;
+    let race = |comm: &Comm| {
+        let meeting = Meeting::join(&told.meeting, comm.rank(), comm.size());
+        let meeting = meeting.map_err(|error| Error::Operation(format!("the meeting cannot be joined: {error}")))?;
         system::limit_priority();
-        for (collective, algorithms) in COLLECTIVES {
-            for &bytes in sizes {
-                let mut ways = Vec::new();
-                for name in ["auto", "mpi"].iter().chain(algorithms) {
-                    // What cannot serve here does not race.
-                    if let Ok(plan) = plan(comm, collective, bytes / 8, name) {
-                        let algorithm = plan.algorithm();
-                        ways.push(Way { name, algorithm, plan, times: Vec::new(), thrown_away: 0 });
-                    }
-                }
-                measure(&mut meeting, (me, ranks), collective, bytes / 8, iterations, &mut ways)?;
-                for way in ways.iter().filter(|_| me == 0) {
-                    println!("{}", way.line(collective, bytes));
-                }
-            }
-        }
-        Ok(())
-    })
+        let mpi = allhands_mpi::load().map_err(|error| Error::Operation(error.to_string()))?;
+        let mut track = Track { meeting, dial: &dial, mpi, me: comm.rank(), ranks: comm.size() };
+        told.cells.iter().try_for_each(|cell| track.cell(comm, cell, &told))
+    };
+    allhands::mpi(race).map_err(|error| error.to_string())
 }
 
-fn plan(comm: &Comm, collective: &str, count: usize, name: &str) -> Result<Plan<u64>, Error> {
-    let options = if name == "auto" { Options::new() } else { Options::new().algorithm(name) };
+fn plan(comm: &Comm, collective: &str, count: usize, algorithm: &str) -> Result<Plan<u64>, Error> {
+    let options = Options::new().algorithm(algorithm);
     match collective {
         "allgather" => comm.allgather_plan_with(count, &options),
         "alltoall" => comm.alltoall_plan_with(count, &options),
@@ -91,53 +111,132 @@ fn buffers(collective: &str, (me, ranks): (usize, usize), count: usize) -> (Vec<
     }
 }
 
-/// Lets the ways take turns, in an order that is shuffled alike on every rank.
-fn measure(
-    meeting: &mut Meeting,
-    seat: (usize, usize),
-    collective: &str,
-    count: usize,
-    iterations: usize,
-    ways: &mut [Way],
-) -> Result<(), Error> {
-    let (input, expected) = buffers(collective, seat, count);
-    let mut output = vec![0; expected.len()];
-    let mut state = 1u64;
-    for turn in 0..WARM_UP + iterations {
-        let mut order: Vec<usize> = (0..ways.len()).collect();
-        for last in (1..order.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            order.swap(last, (state >> 33) as usize % (last + 1));
+/// One rank, where it races.
+struct Track<'a> {
+    meeting: Meeting,
+    dial: &'a Dial,
+    mpi: &'static Mpi,
+    me: usize,
+    ranks: usize,
+}
+
+impl Track<'_> {
+    fn cell(&mut self, comm: &Comm, cell: &Cell, told: &Programme) -> Result<(), Error> {
+        let algorithms = COLLECTIVES.iter().find(|(name, _)| *name == cell.collective).map_or(&[][..], |known| known.1);
+        let (mut plans, mut ways) = (Vec::<(String, Plan<u64>)>::new(), Vec::new());
+        for (delay, auto) in &cell.delays {
+            for name in ["auto", "mpi"].iter().chain(algorithms) {
+                let wanted = if *name == "auto" { auto } else { *name };
+                let known = plans.iter().position(|(known, _)| known == wanted);
+                let index = match known {
+                    Some(index) => index,
+                    // What cannot serve here does not race.
+                    None => match plan(comm, &cell.collective, cell.bytes / 8, wanted) {
+                        Ok(plan) => {
+                            plans.push((wanted.into(), plan));
+                            plans.len() - 1
+                        }
+                        Err(_) => continue,
+                    },
+                };
+                let (algorithm, times) = (plans[index].1.algorithm(), Vec::new());
+                ways.push(Way { name, algorithm, delay: *delay, plan: index, times, thrown_away: 0 });
+            }
         }
-        for index in order {
-            let way = &mut ways[index];
-            output.fill(u64::MAX);
-            if collective == "bcast" && seat.0 == 0 {
-                output.copy_from_slice(&expected);
+        self.measure(cell, told, &mut plans, &mut ways)?;
+        for way in ways.iter().filter(|_| self.me == 0) {
+            println!("{}", way.line(&cell.collective, cell.bytes));
+        }
+        Ok(())
+    }
+
+    /// Lets delays, and at each the ways, take turns, in orders that are shuffled alike on every rank.
+    fn measure(
+        &mut self,
+        cell: &Cell,
+        told: &Programme,
+        plans: &mut [(String, Plan<u64>)],
+        ways: &mut [Way],
+    ) -> Result<(), Error> {
+        let (input, expected) = buffers(&cell.collective, (self.me, self.ranks), cell.bytes / 8);
+        let mpi = self.mpi;
+        let move_on = || {
+            let _ = mpi.iprobe(mpi.constants().integers.any_source, 0, mpi.world());
+        };
+        let (mut output, mut dice) = (vec![0; expected.len()], Dice(1));
+        let budget = Duration::from_secs_f64(told.seconds * cell.delays.len() as f64);
+        // All ranks see the same times, so all of them end with the same turn.
+        let (mut began, mut spent) = (None, Duration::ZERO);
+        for turn in 0..WARM_UP + 2 * told.turns {
+            let enough = ways.iter().all(|way| way.times.len() >= told.turns);
+            if enough || (turn >= WARM_UP + LEAST && spent > budget) {
+                break;
             }
-            let run = meeting.run(turn >= WARM_UP, || match collective {
-                "bcast" => way.plan.run_in_place(&mut output),
-                _ => way.plan.run(&input, &mut output),
-            })?;
-            if output != expected {
-                let text = format!("{collective} by {} gave a wrong result on rank {}", way.name, seat.0);
-                return Err(Error::Operation(text));
+            let mut delays = cell.delays.clone();
+            dice.shuffle(&mut delays);
+            for (delay, _) in delays {
+                self.turn_delay(delay);
+                let mut order: Vec<usize> = (0..ways.len()).filter(|&index| ways[index].delay == delay).collect();
+                dice.shuffle(&mut order);
+                for index in order {
+                    let way = &mut ways[index];
+                    let plan = &mut plans[way.plan].1;
+                    output.fill(u64::MAX);
+                    if cell.collective == "bcast" && self.me == 0 {
+                        output.copy_from_slice(&expected);
+                    }
+                    let act = || match cell.collective.as_str() {
+                        "bcast" => plan.run_in_place(&mut output),
+                        _ => plan.run(&input, &mut output),
+                    };
+                    let run = self.meeting.run(turn >= WARM_UP, act, &move_on)?;
+                    if output != expected {
+                        let text =
+                            format!("{} by {} gave a wrong result on rank {}", cell.collective, way.name, self.me);
+                        return Err(Error::Operation(text));
+                    }
+                    spent = run.start + run.time - *began.get_or_insert(run.start);
+                    match (turn < WARM_UP, run.late) {
+                        (true, _) => {}
+                        (false, true) => way.thrown_away += 1,
+                        (false, false) => way.times.push(run.time),
+                    }
+                }
             }
-            match (turn < WARM_UP, run.late > LATE) {
-                (true, _) => {}
-                (false, true) => way.thrown_away += 1,
-                (false, false) => way.times.push(run.time),
-            }
+        }
+        Ok(())
+    }
+
+    /// From now on frames travel for so long; those under way have arrived.
+    fn turn_delay(&mut self, delay: Delay) {
+        let before = self.dial.micros();
+        // All have read it.
+        self.meeting.come(|_| ());
+        let dial = self.dial;
+        self.meeting.come(|_| dial.set(delay.micros));
+        if before != delay.micros {
+            meeting::sleep(Duration::from_micros(2 * before.max(delay.micros) + 500));
         }
     }
-    Ok(())
+}
+
+/// The same numbers on every rank.
+struct Dice(u64);
+
+impl Dice {
+    fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            things.swap(last, (self.0 >> 33) as usize % (last + 1));
+        }
+    }
 }
 
 impl Way {
     fn line(&self, collective: &str, bytes: usize) -> String {
         let times: Vec<String> = self.times.iter().map(|time| format!("{:.0}", time.as_secs_f64() * 1e6)).collect();
-        let Way { name, algorithm, thrown_away, .. } = self;
-        format!("run {collective} {bytes} {name} {algorithm} thrown-away={thrown_away} us={}", times.join(","))
+        let Way { name, algorithm, delay, thrown_away, .. } = self;
+        format!("{delay} run {collective} {bytes} {name} {algorithm} thrown-away={thrown_away} us={}", times.join(","))
     }
 }
 

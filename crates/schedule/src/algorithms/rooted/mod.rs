@@ -6,10 +6,13 @@
 //!   spirit, `reduce-scatter-gather`: reduce_scatter, then a gather. (Rabenseifner.)
 //! - `cyclic-shift`: the degenerate allgatherv of Jocksch et al., in which all blocks but the root's are empty; reversed, the
 //!   degenerate reduce_scatter. Any number of ports per step.
+//! - `hierarchical`, in its own file: from region to region first.
 //!
 //! ```text
 //! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
 //! ```
+
+pub(crate) mod hierarchical;
 
 use std::ops::Range;
 
@@ -28,14 +31,14 @@ pub(crate) const PIECES: &[Parameter] =
 
 /// The bcast of member 0, whose `blocks` are in place, to all of `size`.
 pub(crate) fn binomial_bcast(size: usize, me: usize, blocks: usize) -> Vec<Round> {
-    tree(size, me, |_| vec![Span::output(0, blocks)])
+    k_nomial(size, me, 2, |_| vec![Span::output(0, blocks)])
 }
 
-/// Down the tree, the farthest first; `carried` says what goes to a child with its subtree.
-fn tree(size: usize, me: usize, carried: impl Fn(Range<usize>) -> Vec<Span>) -> Vec<Round> {
-    let one = |bit| {
+/// Down the tree of some radix, the farthest first; `carried` says what goes to a child with its subtree.
+fn k_nomial(size: usize, me: usize, radix: usize, carried: impl Fn(Range<usize>) -> Vec<Span>) -> Vec<Round> {
+    let one = |digit| {
         let mut round = Round::default();
-        if let Some(edge) = binomial::edge(size, me, bit) {
+        for edge in binomial::edges(size, me, radix, digit) {
             if me == edge.child {
                 round.recv(edge.parent, carried(edge.subtree), None)
             } else {
@@ -44,7 +47,7 @@ fn tree(size: usize, me: usize, carried: impl Fn(Range<usize>) -> Vec<Span>) -> 
         }
         round
     };
-    (0..ceil_log(2, size)).rev().map(one).collect()
+    (0..ceil_log(radix, size)).rev().map(one).collect()
 }
 
 /// The rounds of `rank`, made for its distance from the root.
@@ -96,7 +99,7 @@ fn exchange_pieces(p: usize, me: usize, ring: bool) -> Vec<Round> {
 }
 
 fn scatter(p: usize, me: usize) -> Vec<Round> {
-    tree(p, me, |subtree| vec![Span::output(subtree.start, subtree.len())])
+    k_nomial(p, me, 2, |subtree| vec![Span::output(subtree.start, subtree.len())])
 }
 
 pub(crate) fn scatter_allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {

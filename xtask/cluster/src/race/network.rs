@@ -1,0 +1,82 @@
+//! What our `auto` goes by in a race: the network that is emulated, as a machine file would describe it.
+//!
+//! Delay and rate are known. How long a message may be to travel in one go is a setting of each MPI, and longer ones wait for an
+//! answer first: both were seen. Inside a node everything takes as long as a rank waits for a core.
+
+use allhands::{Evidence, Topology};
+use allhands_model::{Machine, Protocol};
+use allhands_schedule::{Collective, Problem};
+
+use crate::Result;
+use crate::job::Mpi;
+use crate::settings::{Delay, Rate, Shape};
+
+/// Seconds of a message between two nodes beside the delay, and those for which it occupies its ranks.
+const STACK: f64 = 60e-6;
+const OVERHEAD: f64 = 60e-6;
+/// Seconds of a message inside a node, and of a meeting: ranks are many, and cores few.
+const NEAR: f64 = 100e-6;
+
+/// The machine that a race on this network is about.
+fn machine(mpi: Mpi, delay: Delay, rate: Rate) -> Result<Machine> {
+    let mut machine = Machine::shipped("generic").map_err(|error| error.to_string())?;
+    machine.name = format!("the emulated cluster, {delay}, {rate}, {}", mpi.title());
+    let delay = delay.duration().as_secs_f64();
+    let per_byte = rate.time(1_000_000).as_secs_f64() / 1e6;
+    let (longest, delays) = mpi.eager();
+    let eager = Protocol {
+        up_to: longest,
+        rendezvous: false,
+        latency: delay + STACK,
+        per_byte,
+        overhead: OVERHEAD,
+        crowd: None,
+        injection: per_byte,
+    };
+    let long = Protocol { up_to: u64::MAX, rendezvous: true, latency: delays * (delay + STACK), ..eager };
+    machine.levels[0].protocols = vec![eager, long];
+    machine.levels[1].meeting = NEAR;
+    for protocol in &mut machine.levels[1].protocols {
+        (protocol.latency, protocol.overhead) = (NEAR, NEAR / 10.0);
+    }
+    Ok(machine)
+}
+
+/// What `auto` is there.
+pub(super) fn choice(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, cell: (&str, usize)) -> Result<String> {
+    let (collective, bytes) = cell;
+    let known = Collective::ALL.into_iter().find(|known| known.name() == collective);
+    let collective = known.ok_or_else(|| format!("{collective} is no collective"))?;
+    let topology = Topology::regular(shape.nodes.into(), shape.ranks.into()).map_err(|error| error.to_string())?;
+    let evidence = Evidence::of_machine(machine(mpi, delay, rate)?);
+    let decision = evidence.decide(&Problem::new(collective, topology), bytes).map_err(|error| error.to_string())?;
+    Ok(decision.algorithm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the far latency dominates, nothing takes more hops than it must.
+    #[test]
+    fn short_collectives_take_one_hop() {
+        let rate = Rate { megabits: 1000 };
+        for (shape, delay) in [("4x4", 500), ("4x4", 2000), ("8x4", 2000)] {
+            let shape: Shape = shape.parse().unwrap();
+            for (collective, begins) in [("bcast", "hierarchical:radix="), ("alltoall", "node-aware")] {
+                let choice = choice(Mpi::Intel, shape, Delay { micros: delay }, rate, (collective, 8)).unwrap();
+                assert!(choice.starts_with(begins), "{collective} on {shape}, {delay} us: {choice}");
+                let all = format!("radix={}", shape.nodes);
+                assert!(
+                    collective != "bcast" || choice.contains(&all),
+                    "{collective} on {shape}, {delay} us: {choice}"
+                );
+            }
+        }
+        let shape: Shape = "4x4".parse().unwrap();
+        for (collective, begins) in [("allgather", "loc-bruck"), ("allreduce", "nap")] {
+            let choice = choice(Mpi::Openmpi, shape, Delay { micros: 2000 }, rate, (collective, 8)).unwrap();
+            assert!(choice.starts_with(begins), "{collective}: {choice}");
+        }
+    }
+}
