@@ -43,8 +43,8 @@ impl Options {
         Options { algorithm: Some(name.into()), ..self }
     }
 
-    /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, a few more
-    /// algorithms can serve.
+    /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, and
+    /// where [nothing is rounded](crate::kernels::Operation::is_exact_on), a few more algorithms can serve.
     pub fn identical(self, identical: bool) -> Options {
         Options { identical, ..self }
     }
