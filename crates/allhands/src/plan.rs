@@ -524,7 +524,8 @@ impl<T: Element> Plan<T> {
         self.rank.progress();
         let progressed = self.core.borrow_mut().progress();
         match progressed {
-            Ok(false) => Ok(false),
+            // Where a rank has failed, waiting says which one at once: who only tests would go on for ever.
+            Ok(false) if !self.rank.world.has_failed() => Ok(false),
             _ => finish(&self.core, &self.rank).map(|()| true),
         }
     }
