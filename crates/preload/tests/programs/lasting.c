@@ -75,7 +75,7 @@ static void operations_outlast(MPI_Comm comm) {
 static void large_counts_leave_nothing(void) {
     typedef int Exchange(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
                          const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Request *);
-    enum { CYCLES = 100000 };
+    enum { CYCLES = 20000 };
     Exchange *exchange = (Exchange *)dlsym(RTLD_DEFAULT, "MPI_Ialltoallv_c");
     CHECK(exchange);
     long before = 0;
@@ -152,7 +152,7 @@ int main(int count, char **words) {
     } else {
         /* The MPIs do not keep what they need themselves. */
         if (!theirs) operations_outlast(MPI_COMM_WORLD);
-        large_counts_leave_nothing();
+        if (MPI_VERSION < 4) large_counts_leave_nothing();
     }
     if (me == 0) printf("lasting: %d ranks, all right\n", p);
     fflush(stdout);
