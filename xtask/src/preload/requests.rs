@@ -60,7 +60,10 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
             let served = if ranks > 1 { &SERVED[..] } else { &[] };
             Job { words, served, ..job(&requests, ranks) }.run()?;
         }
-        Job { off: true, ..job(&requests, 2) }.run()?;
+        // Of the three, this one's own collectives pass (Intel's persistent allgather gives wrong results).
+        if library.name == "openmpi" {
+            Job { off: true, ..job(&requests, 2) }.run()?;
+        }
         for ranks in [1, 3] {
             job(&lasting, ranks).run()?;
         }
