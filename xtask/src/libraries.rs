@@ -124,9 +124,9 @@ pub(crate) fn named(name: &str) -> Result<Library> {
 }
 
 impl Library {
-    /// The folder with `include` and `lib` that programs are compiled against, if it is one of ours.
-    pub(crate) fn environment(&self) -> Option<PathBuf> {
-        ["openmpi", "mpich", "intel"].contains(&self.name).then(|| mpi::environment(self.name))
+    /// Whether it is one of ours that speaks its own interface, not the standard's.
+    pub(crate) fn is_native(&self) -> bool {
+        ["openmpi", "mpich", "intel"].contains(&self.name)
     }
 
     /// Where the library is, and others that it needs.
@@ -134,14 +134,35 @@ impl Library {
         self.file.parent().unwrap_or(Path::new("/"))
     }
 
-    /// The header that C programs are compiled with, if one would be installed; the standard ABI has its own.
+    /// Where the headers are that C programs are compiled with, if some would be installed.
+    pub(crate) fn headers(&self) -> Option<PathBuf> {
+        Some(match self.name {
+            "debian-openmpi" => self.folder().join("openmpi/include"),
+            "debian-mpich" => Path::new("/usr/include").join(self.folder().file_name()?).join("mpich"),
+            _ => self.folder().parent()?.join("include"),
+        })
+    }
+
+    /// The one of them that is `mpi.h`; the standard ABI has its own.
     pub(crate) fn header(&self) -> Option<PathBuf> {
         let name = if self.file.file_name()? == "libmpi_abi.so.1" { "mpi_abi.h" } else { "mpi.h" };
-        Some(match self.name {
-            "debian-openmpi" => self.folder().join("openmpi/include").join(name),
-            "debian-mpich" => Path::new("/usr/include").join(self.folder().file_name()?).join("mpich").join(name),
-            _ => self.folder().parent()?.join("include").join(name),
-        })
+        Some(self.headers()?.join(name))
+    }
+
+    /// Compiles a C program of this repository against it, without what its compiler wrapper needs.
+    pub(crate) fn compile(&self, source: &str) -> Result<PathBuf> {
+        let source = mpi::root().join(source);
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+        let program = mpi::root().join(format!("target/{stem}-{}", self.name));
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers()).arg(&source).arg(&self.file);
+        command.args(["-lpthread", "-Wl,--allow-shlib-undefined"]);
+        command.arg(format!("-Wl,-rpath,{}", self.folder().display())).arg("-o").arg(&program);
+        match command.output() {
+            Ok(ended) if ended.status.success() => Ok(program),
+            Ok(ended) => Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr))),
+            Err(error) => Err(format!("cc cannot be started: {error}; install a C compiler")),
+        }
     }
 
     /// The command that runs `program` on so many ranks.

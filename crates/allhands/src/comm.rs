@@ -77,6 +77,8 @@ struct Ask<'a> {
     operation: String,
     predefined: Option<Operation>,
     commutative: bool,
+    /// Whether the order of operands does not show in the result.
+    exact: bool,
     options: &'a Options,
     /// What is done while others are waited for.
     meanwhile: &'a dyn Fn(),
@@ -159,6 +161,7 @@ impl Comm {
             operation: String::new(),
             predefined: None,
             commutative: true,
+            exact: false,
             options,
             meanwhile,
         };
@@ -169,6 +172,7 @@ impl Comm {
                 ask.reducer = Some(op::predefined(call.element, operation)?);
                 ask.operation = operation.name().into();
                 ask.predefined = Some(operation);
+                ask.exact = operation.is_exact_on(call.element);
             }
             Some(RawOperation::Own { bytes, commutative }) => {
                 let late = Arc::new(Late::new(bytes));
@@ -310,7 +314,9 @@ impl Comm {
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
         let _inside = self.rank.enter();
-        let reduction = Reduction { commutative: ask.commutative, identical: ask.options.identical };
+        // Where nothing is rounded, ranks that evaluate different expressions get the same bits, too.
+        let identical = ask.options.identical && !ask.exact;
+        let reduction = Reduction { commutative: ask.commutative, identical };
         let mut problem =
             Problem::new(ask.collective, self.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
         if let Amount::Listed(counts) = &ask.amount {
@@ -408,6 +414,7 @@ impl Comm {
         root: usize,
         options: &'a Options,
     ) -> Result<Ask<'a>> {
+        let predefined = op.and_then(|op| op.identity().0);
         Ok(Ask {
             collective,
             amount,
@@ -415,8 +422,9 @@ impl Comm {
             root,
             reducer: op.map(Op::reducer).transpose()?,
             operation: op.map(Op::name).unwrap_or_default(),
-            predefined: op.and_then(|op| op.identity().0),
+            predefined,
             commutative: op.is_none_or(Op::commutative),
+            exact: predefined.is_some_and(|operation| operation.is_exact_on(T::TYPE)),
             options,
             meanwhile: &|| (),
         })

@@ -43,8 +43,8 @@ impl Options {
         Options { algorithm: Some(name.into()), ..self }
     }
 
-    /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, a few more
-    /// algorithms can serve.
+    /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, and
+    /// where [nothing is rounded](crate::kernels::Operation::is_exact_on), a few more algorithms can serve.
     pub fn identical(self, identical: bool) -> Options {
         Options { identical, ..self }
     }
@@ -524,7 +524,8 @@ impl<T: Element> Plan<T> {
         self.rank.progress();
         let progressed = self.core.borrow_mut().progress();
         match progressed {
-            Ok(false) => Ok(false),
+            // Where a rank has failed, waiting says which one at once: who only tests would go on for ever.
+            Ok(false) if !self.rank.world.has_failed() => Ok(false),
             _ => finish(&self.core, &self.rank).map(|()| true),
         }
     }

@@ -358,6 +358,42 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_only_tested_ends_when_another_rank_has_failed() {
+        let begun = std::sync::Barrier::new(2);
+        let outcome = crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let call = |count| RawCall {
+                collective: Collective::Allreduce,
+                amount: Amount::Each(count),
+                element: Type::U64,
+                operation: Some(Operation::Sum.into()),
+                root: 0,
+            };
+            let alone = Options::new().unshared(true);
+            if comm.rank() == 1 {
+                begun.wait();
+                let refused = comm.raw_plan(&call(8), &alone, &|| ()).err();
+                assert!(matches!(refused, Some(Error::Mismatch { rank: 1, other: 0, .. })), "{refused:?}");
+                return Ok(());
+            }
+            let mut y = [1u64; 4];
+            let mut plan = comm.raw_plan(&call(4), &alone, &|| ())?;
+            // SAFETY: four words, kept until the run has ended.
+            unsafe { plan.start_in_place(y.as_mut_ptr().cast())? };
+            begun.wait();
+            let failed = loop {
+                match plan.test() {
+                    Ok(through) => assert!(!through),
+                    Err(error) => break error,
+                }
+                std::thread::yield_now();
+            };
+            assert!(matches!(failed, Error::Abandoned { rank: 1, .. }), "{failed}");
+            Ok(())
+        });
+        assert_eq!(outcome, Ok(vec![(), ()]));
+    }
+
+    #[test]
     fn what_is_under_way_moves_on_while_a_plan_is_made() {
         crate::threads(Topology::flat(2).unwrap(), |comm| {
             let mut y = vec![1u64; 1000];

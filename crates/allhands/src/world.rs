@@ -132,6 +132,11 @@ impl World {
         self.node.ring_all();
     }
 
+    /// Whether some rank of the node cannot go on.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.node.board().has_failed()
+    }
+
     /// Compares what the ranks of a node ask for where they make a plan together.
     pub(crate) fn join(&self, key: u64, members: &[usize], asked: &str) -> Result<()> {
         let neighbours = members.iter().filter(|&&rank| self.places[rank].is_some()).count();

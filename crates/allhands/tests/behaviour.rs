@@ -145,6 +145,34 @@ fn floats_have_the_same_bits_on_every_run_and_where_promised_on_every_rank() {
 }
 
 #[test]
+fn where_nothing_is_rounded_every_algorithm_gives_every_rank_the_same_bits() {
+    let topology = Topology::regular(3, 3).unwrap();
+    for algorithm in algorithms(Collective::Allreduce) {
+        // Not allowed to differ, and none is refused.
+        let forced = Options::new().algorithm(algorithm.name);
+        let results = allhands::threads(topology.clone(), |comm| {
+            let me = comm.rank() as u32;
+            let (mut products, mut least) = ([0; 5], [0.0; 2]);
+            let mut plan = comm.allreduce_plan_with::<u32>(5, Op::product(), &forced)?;
+            plan.run(&[me + 1, 3, 0x1_0001 * me + 1, u32::MAX - me, me], &mut products)?;
+            let mut plan = comm.allreduce_plan_with::<f64>(2, Op::min(), &forced)?;
+            plan.run(&[if me % 2 == 0 { 0.0 } else { -0.0 }, if me == 4 { -f64::NAN } else { 1.0 }], &mut least)?;
+            Ok((products, least.map(f64::to_bits)))
+        });
+        let product = |factor: fn(u32) -> u32| (0..9).fold(1u32, |product, rank| product.wrapping_mul(factor(rank)));
+        let products = [
+            product(|r| r + 1),
+            product(|_| 3),
+            product(|r| 0x1_0001 * r + 1),
+            product(|r| u32::MAX - r),
+            product(|r| r),
+        ];
+        let least = [-0.0, f64::from_bits(0x7ff8 << 48)].map(f64::to_bits);
+        assert_eq!(results, Ok(vec![(products, least); 9]), "{}", algorithm.name);
+    }
+}
+
+#[test]
 fn several_collectives_are_under_way_at_once_in_any_order_of_waiting() {
     let outcome = allhands::threads(Topology::regular(2, 3).unwrap(), |comm| {
         let (me, p) = (comm.rank(), comm.size());

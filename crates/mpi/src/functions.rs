@@ -138,6 +138,7 @@ functions! {
         allreduce "Allreduce" (Send, Receive, c_int, Handle, Handle, Handle);
         reduce "Reduce" (Send, Receive, c_int, Handle, Handle, c_int, Handle);
         reduce_scatter "Reduce_scatter" (Send, Receive, Counts, Handle, Handle, Handle);
+        reduce_scatter_block "Reduce_scatter_block" (Send, Receive, c_int, Handle, Handle, Handle);
 
         type_size "Type_size" (Handle, Out);
         type_get_extent "Type_get_extent" (Handle, *mut Aint, *mut Aint);
@@ -160,7 +161,6 @@ functions! {
         comm_f2c "Comm_f2c" (c_int) -> Handle;
         file_get_errhandler "File_get_errhandler" (Handle, Handles) -> c_int;
         get_elements_x "Get_elements_x" (*const RawStatus, Handle, *mut Count) -> c_int;
-        reduce_scatter_block "Reduce_scatter_block" (Send, Receive, c_int, Handle, Handle, Handle) -> c_int;
         ibarrier "Ibarrier" (Handle, Handles) -> c_int;
         iallreduce "Iallreduce" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         iallgather "Iallgather" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;

@@ -26,7 +26,6 @@ compile_error!("allhands-mpi passes MPI handles in a way that holds on 64-bit li
 
 mod abi;
 mod arrays;
-mod begun;
 mod collectives;
 mod communicators;
 mod constants;

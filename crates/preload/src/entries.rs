@@ -120,16 +120,17 @@ macro_rules! native {
 }
 
 /// Calls the MPI's function with `int` counts where it has none with large ones; `None` if some count does not fit. Arrays have so many
-/// numbers; `kept`: they stay, since nobody tells when MPI has done with them.
+/// numbers, and are kept for the request that comes to an address, if there is one.
 macro_rules! narrowed {
-    ($($name:literal)+ ($($arg:ident: $type:ty),*) arrays $length:expr, kept $kept:literal) => {
+    ($($name:literal)+ ($($arg:ident: $type:ty),*) arrays $length:expr, request $request:expr) => {
         (|| {
             use $crate::narrow::Narrow;
             let _length = $length;
             // SAFETY: the program's arguments.
             $(let $arg = unsafe { $arg.held(_length)? };)*
             let code = $crate::entries::native!($($name)+ ($(<$type as Narrow>::given(&$arg)),*));
-            $crate::narrow::called(($($arg,)*), $kept);
+            let arrays = [$(<$type as Narrow>::array($arg)),*].into_iter().flatten().collect();
+            $crate::narrow::keep(arrays, code, $request);
             code
         })()
     };
@@ -173,16 +174,16 @@ macro_rules! forms {
         function! { $name $width ($($arg: $type),*), own => {
             serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, |$caller| $task, own,
                 |request| native!("I" $lower $width ($($arg,)* request)))
-        }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), kept false) }
+        }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), request null_mut()) }
         function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
             begin(asked(Collective::$collective, concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
                 |$caller| $task, own)
-        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length(Collective::$collective, $comm), kept true) }
+        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length(Collective::$collective, $comm), request request) }
         function! { $name "_init" $width ($($arg: $type,)* info: Handle, request: Receive), own => {
             prepare(asked(Collective::$collective, concat!("MPI_", $name, "_init", $width), concat!($lower, "_init"), $comm, request),
                 |$caller| $task, own)
         }, lacking!($width $name "_init" ($($arg: $type,)* info: Handle, request: Receive)
-            arrays length(Collective::$collective, $comm), kept true) }
+            arrays length(Collective::$collective, $comm), request request) }
     };
 }
 

@@ -1,6 +1,12 @@
 //! Functions with large counts, of which Open MPI 5.0 has none: programs that find ours there get the ones with `int` counts.
+//!
+//! MPI reads the arrays of a collective until its request is complete, or, where it is persistent, freed. So long those that were
+//! made for it are kept here, by the request's handle.
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_longlong, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
@@ -17,13 +23,46 @@ pub(crate) trait Narrow: Copy {
     unsafe fn held(self, length: usize) -> Option<Self::Held>;
 
     fn given(held: &Self::Held) -> Self::Narrow;
+
+    /// The array that was made for it, if one was.
+    fn array(_held: Self::Held) -> Option<Vec<c_int>> {
+        None
+    }
 }
 
-/// The call that arguments were held for has returned; `kept`: MPI still uses them.
-pub(crate) fn called<T>(held: T, kept: bool) {
-    if kept {
-        std::mem::forget(held);
+/// The arrays of requests.
+static KEPT: LazyLock<Mutex<HashMap<Handle, Vec<Vec<c_int>>>>> = LazyLock::new(Mutex::default);
+/// How many requests have some.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether some request has arrays here.
+#[inline]
+pub(crate) fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
+fn kept() -> MutexGuard<'static, HashMap<Handle, Vec<Vec<c_int>>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps arrays for the request that a call has written there; if it gave none, they go.
+pub(crate) fn keep(arrays: Vec<Vec<c_int>>, code: Option<c_int>, request: *mut c_void) {
+    if code != Some(0) || request.is_null() || arrays.is_empty() {
+        return;
     }
+    let Ok(mpi) = allhands_mpi::load() else { return };
+    // SAFETY: a call that has succeeded has written the request's handle there.
+    let request = unsafe { mpi.abi().read_handle(request) };
+    let mut kept = kept();
+    kept.insert(request, arrays);
+    COUNT.store(kept.len(), Ordering::Relaxed);
+}
+
+/// A request is complete, or freed.
+pub(crate) fn release(request: Handle) {
+    let mut kept = kept();
+    kept.remove(&request);
+    COUNT.store(kept.len(), Ordering::Relaxed);
 }
 
 macro_rules! as_they_are {
@@ -75,6 +114,10 @@ macro_rules! arrays {
             fn given(held: &Vec<c_int>) -> *const c_int {
                 if held.is_empty() { std::ptr::null() } else { held.as_ptr() }
             }
+
+            fn array(held: Vec<c_int>) -> Option<Vec<c_int>> {
+                Some(held)
+            }
         }
     )*};
 }
@@ -105,5 +148,7 @@ mod tests {
             assert_eq!((7i64.held(0), (1i64 << 31).held(0)), (Some(7), None));
         }
         assert!(<*const i64 as Narrow>::given(&Vec::new()).is_null());
+        assert_eq!(<*const i64 as Narrow>::array(vec![5]), Some(vec![5]));
+        assert_eq!(<c_int as Narrow>::array(5), None);
     }
 }

@@ -14,6 +14,7 @@ use allhands::raw::{RawOperation, RawPlan};
 use allhands_mpi::{Handle, Mpi};
 
 use crate::failure::{REFUSED, Unserved, passed};
+use crate::kept::{Kept, Kind};
 use crate::memory::Datatype;
 use crate::session::Session;
 
@@ -30,7 +31,7 @@ pub(crate) struct Reduction {
 
 impl Reduction {
     /// From what MPI asks to be the same on every rank.
-    pub(crate) fn of(session: &Session, comm: Handle, datatype: Handle, op: Handle) -> Result<Reduction, Unserved> {
+    pub(crate) fn of(session: &Session, datatype: Handle, op: Handle) -> Result<Reduction, Unserved> {
         let ops = &session.mpi.constants().ops;
         if op == session.mpi.constants().handles.op_null || op == ops.replace || op == ops.no_op {
             return Err(REFUSED);
@@ -48,16 +49,10 @@ impl Reduction {
             }
         }
         let commutative = operation.is_some() || session.mpi.op_commutative(op).map_err(|_| REFUSED)?;
-        Reduction::called(session, comm, datatype, op, commutative)
+        Reduction::called(session, datatype, op, commutative)
     }
 
-    fn called(
-        session: &Session,
-        comm: Handle,
-        datatype: Handle,
-        op: Handle,
-        commutative: bool,
-    ) -> Result<Reduction, Unserved> {
+    fn called(session: &Session, datatype: Handle, op: Handle, commutative: bool) -> Result<Reduction, Unserved> {
         let mpi = session.mpi;
         let mut datatype = Datatype::of(session, datatype)?;
         let layout = Layout::of(mpi, &datatype)?;
@@ -65,7 +60,7 @@ impl Reduction {
             datatype = Datatype::element(datatype.handle, datatype.size);
         }
         let operation = RawOperation::Own { bytes: datatype.size, commutative };
-        let called = Called { mpi, comm, op, datatype, layout, failure: AtomicI32::new(0) };
+        let called = Called { mpi, op, datatype, layout, failure: AtomicI32::new(0) };
         Ok(Reduction { datatype, align: 1, element: Type::U8, operation, called: Some(Arc::new(called)) })
     }
 }
@@ -73,7 +68,6 @@ impl Reduction {
 /// An operation that the MPI performs.
 pub(crate) struct Called {
     mpi: &'static Mpi,
-    comm: Handle,
     op: Handle,
     datatype: Datatype,
     /// `None`: elements are their data, one after the other.
@@ -83,8 +77,9 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// Makes this the operation of a plan's runs.
+    /// Makes this the operation of a plan's runs, of which none has failed yet.
     pub(crate) fn serve(self: &Arc<Called>, plan: &mut RawPlan) {
+        self.failure.store(0, Ordering::Relaxed);
         let called = self.clone();
         plan.combine_by(move |left, right, count| {
             // SAFETY: so many elements on both sides, as the plan was made for.
@@ -93,6 +88,14 @@ impl Called {
                 let _ = called.failure.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
             }
         });
+    }
+
+    /// Operation and datatype, where they are the program's to free, for as long as what is returned.
+    pub(crate) fn kept(&self, session: &Session) -> Vec<Kept> {
+        let op = session.types.operation(self.op).is_none().then_some((Kind::Operation, self.op));
+        let handle = self.datatype.handle;
+        let datatype = session.types.basic(handle).is_none().then_some((Kind::Datatype, handle));
+        [op, datatype].into_iter().flatten().map(|(kind, handle)| Kept::new(self.mpi, kind, handle)).collect()
     }
 
     /// What went wrong while it was called.
@@ -129,13 +132,13 @@ impl Called {
     /// # Safety
     /// As above; both rooms have place for so many.
     unsafe fn combine_spread(&self, left: *const u8, right: *mut u8, count: usize, spread: &mut [Room; 2]) -> c_int {
-        let raw = self.mpi.raw();
+        let (raw, comm) = (self.mpi.raw(), self.mpi.comm_self());
         let (number, bytes) = (count as c_int, (count * self.datatype.size) as c_int);
         let [a, b] = spread.each_mut().map(Room::origin);
         // SAFETY: the caller's promise; MPI is told how much there is.
         unsafe {
             let unpack = |from: *const u8, to: *mut u8| {
-                (raw.unpack)(from.cast(), bytes, &mut 0, to.cast(), number, self.datatype.handle, self.comm)
+                (raw.unpack)(from.cast(), bytes, &mut 0, to.cast(), number, self.datatype.handle, comm)
             };
             let mut code = unpack(left, a);
             if code == 0 {
@@ -145,15 +148,8 @@ impl Called {
                 code = self.reduce(a, b, count);
             }
             if code == 0 {
-                code = (raw.pack)(
-                    b.cast_const().cast(),
-                    number,
-                    self.datatype.handle,
-                    right.cast(),
-                    bytes,
-                    &mut 0,
-                    self.comm,
-                );
+                code =
+                    (raw.pack)(b.cast_const().cast(), number, self.datatype.handle, right.cast(), bytes, &mut 0, comm);
             }
             code
         }

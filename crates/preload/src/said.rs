@@ -7,7 +7,11 @@ use std::cell::OnceCell;
 use allhands_mpi::Handle;
 
 use crate::collectives::Caller;
+use crate::comms::Member;
+use crate::failure::{REFUSED_TEXT, Unserved};
 use crate::memory::{Datatype, Numbers};
+use crate::session::Session;
+use crate::task::Task;
 
 /// What the arguments of a call say; noted while they are read, if somebody wants to know.
 #[derive(Default)]
@@ -44,6 +48,29 @@ impl Said {
             (true, _) => ", an argument that MPI refuses",
         };
         Words { text: format!("{function}({arguments}{refused})") }
+    }
+}
+
+/// A call whose arguments were listened to while they were read.
+pub(crate) struct Heard {
+    pub(crate) task: Result<Task, Unserved>,
+    pub(crate) said: Said,
+    pub(crate) words: Words,
+}
+
+impl Heard {
+    /// Reads the arguments of a call, and puts them into words.
+    pub(crate) fn new(
+        session: &Session,
+        member: &Member,
+        function: &str,
+        read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
+    ) -> Heard {
+        let said = Said::default();
+        let task = read(Caller { session, member, said: Some(&said) });
+        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
+        let words = said.words(function, refused);
+        Heard { task, said, words }
     }
 }
 

@@ -8,13 +8,14 @@ use allhands::Error;
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::collectives::{Caller, Task};
+use crate::collectives::Caller;
 use crate::comms::{Chosen, Member};
-use crate::failure::{REFUSED_TEXT, Unserved, passed, raise};
+use crate::failure::{Unserved, passed, raise};
 use crate::report::By;
 use crate::requests;
-use crate::said::Said;
+use crate::said::Heard;
 use crate::session::{self, Session};
+use crate::task::Task;
 use crate::turns::Turn;
 use crate::watch::Present;
 
@@ -136,10 +137,8 @@ impl Call<'_> {
         member: &Member,
         read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     ) -> Result<Task, Unserved> {
-        let (session, said) = (self.session, Said::default());
-        let task = read(Caller { session, member, said: Some(&said) });
-        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
-        let words = said.words(self.function, refused);
+        let session = self.session;
+        let Heard { task, said, words } = Heard::new(session, member, self.function, read);
         if let Some(watch) = &session.watch {
             self.present = member.attend(watch, session.mpi, &words.text);
         }

@@ -1,6 +1,6 @@
 //! `cargo xtask tells`: what the preload says of programs that go wrong, or that are to be compared, on three MPIs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -56,9 +56,8 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
     let exec = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
-    for library in libraries {
-        let Some(folder) = library.environment() else { continue };
-        let program = compiled(library, &folder)?;
+    for library in libraries.iter().filter(|library| library.is_native()) {
+        let program = library.compile("xtask/src/tells/tells.c")?;
         let subject = Subject { exec: &exec, library, program: &program };
         for (case, sentence) in DIFFERENT {
             subject.different(case, sentence)?;
@@ -72,20 +71,6 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     }
     eprintln!("xtask: what the preload tells in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// The program of these tests, for one MPI.
-fn compiled(library: &Library, folder: &Path) -> Result<PathBuf> {
-    let program = mpi::root().join(format!("target/tells-{}", library.name));
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror"]).arg("-I").arg(folder.join("include"));
-    compiler.arg(mpi::root().join("xtask/src/tells/program.c")).arg("-o").arg(&program).arg(&library.file);
-    compiler.arg(format!("-Wl,-rpath,{}", folder.join("lib").display()));
-    let ended = launch(compiler, MOST)?;
-    match ended.status {
-        Some(status) if status.success() => Ok(program),
-        _ => Err(ended.fault("the C compiler fails")),
-    }
 }
 
 /// What the jobs are made of.

@@ -94,6 +94,21 @@ impl Operation {
             Class::Pair => matches!(self, MinLoc | MaxLoc),
         }
     }
+
+    /// Whether operands give the same bits in whatever order they are combined, where it [is legal](Operation::is_legal_on): nothing is
+    /// rounded. Minima and maxima are, also those of floats: of two zeros the negative one is the smaller, and every NaN
+    /// becomes the same.
+    ///
+    /// ```
+    /// use allhands::kernels::{Operation, Type};
+    ///
+    /// assert!(Operation::Product.is_exact_on(Type::I32), "integers wrap around");
+    /// assert!(Operation::Max.is_exact_on(Type::F64));
+    /// assert!(!Operation::Sum.is_exact_on(Type::F64));
+    /// ```
+    pub const fn is_exact_on(self, ty: Type) -> bool {
+        !matches!((ty.class(), self), (Class::Float | Class::Complex, Operation::Sum | Operation::Product))
+    }
 }
 
 impl fmt::Display for Operation {

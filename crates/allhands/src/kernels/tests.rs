@@ -317,6 +317,17 @@ fn cases() -> impl Strategy<Value = Case> {
         .prop_map(|(seed, count, before, draw)| Case { seed, count, before, draw })
 }
 
+/// Whether the order in which operands are combined shows in the result of some of them.
+fn order_shows<T: Reference>(operation: Operation) -> bool {
+    let mut random = Random(7);
+    let combine = |a, b| T::reference(operation, a, b);
+    (0..if cfg!(miri) { 100 } else { 10_000 }).any(|_| {
+        let [a, b, c] = std::array::from_fn(|_| T::draw(&mut random));
+        let results = [[a, b, c], [a, c, b], [b, c, a]].map(|[x, y, z]| combine(combine(x, y), z).bits());
+        results.iter().any(|bits| *bits != results[0])
+    })
+}
+
 macro_rules! every_type {
     ($($test:ident: $rust:ty,)*) => {
         proptest! {
@@ -337,6 +348,16 @@ macro_rules! every_type {
         fn every_type_is_tested() {
             let tested = [$(<$rust as Element>::TYPE,)*];
             assert_eq!(tested, Type::ALL);
+        }
+
+        #[test]
+        fn the_order_of_operands_shows_exactly_where_something_is_rounded() {
+            $(
+                for operation in Operation::ALL.into_iter().filter(|operation| operation.is_legal_on(<$rust>::TYPE)) {
+                    let exact = operation.is_exact_on(<$rust>::TYPE);
+                    assert_eq!(order_shows::<$rust>(operation), !exact, "{operation} on {}", <$rust>::TYPE);
+                }
+            )*
         }
     };
 }

@@ -79,9 +79,13 @@ impl Board {
         });
     }
 
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire) != 0
+    }
+
     /// The first failure: who, and why.
     pub(crate) fn failure(&self) -> Option<(usize, String)> {
-        if self.failed.load(Ordering::Acquire) == 0 {
+        if !self.has_failed() {
             return None;
         }
         Some(self.locked(|notes| (notes.failed_rank as usize, notes.failure.get())))

@@ -11,8 +11,10 @@ use super::error::{Result, allhands_code::*, fault};
 use super::functions::{allhands_plan, guarded};
 use super::plan::Plan;
 use super::stage;
-use crate::collectives::{Caller, Task};
+use crate::collectives::Caller;
+use crate::failure::passed;
 use crate::memory::Numbers;
+use crate::task::Task;
 
 // Under their names in the header, where they are those of the program's mpi.h.
 pub(crate) type MPI_Comm = Handle;
@@ -60,8 +62,12 @@ impl Wish {
         // SAFETY: the caller's promise.
         let options = unsafe { arguments::options(self.options)? };
         let member = session.comms.member(session, comm)?;
-        let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?.outlasting()?;
-        task.hold(mpi)?;
+        let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?;
+        // Where the program is linked with its MPI first, nothing would tell that it frees its operation.
+        if task.called.is_some() {
+            return Err(passed("an operation that no kernel of ours has, in a plan that outlasts the call").into());
+        }
+        task.hold(session)?;
         let mut group = member.group(session.mpi)?;
         if task.call.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;

@@ -13,8 +13,8 @@ use allhands::raw::RawPlan;
 use allhands_mpi::Mpi;
 
 use super::error::{Result, allhands_code::*, fault};
-use crate::collectives::{Staged, Task};
 use crate::comms::Member;
+use crate::task::{Staged, Task};
 
 pub(crate) struct Plan {
     mpi: &'static Mpi,

@@ -12,13 +12,14 @@ use allhands_schedule::{Choice, Collective};
 
 use super::lines::{Named, Run};
 use super::{PREPARED, Prepared, REQUESTED, lock};
-use crate::collectives::{Caller, Task};
+use crate::collectives::Caller;
 use crate::comms::{Member, Wish};
-use crate::failure::{REFUSED_TEXT, Unserved, passed, raise};
+use crate::failure::{Unserved, passed, raise};
 use crate::report::By;
-use crate::said::Said;
+use crate::said::Heard;
 use crate::session::{self, Session};
 use crate::settings::IF_IT_CAN;
+use crate::task::Task;
 
 /// A call that returns a request.
 pub(crate) struct Asked {
@@ -46,7 +47,7 @@ pub(crate) fn begin(
         if asked.collective == Collective::Alltoallv {
             return Err(passed("counts that only some ranks know"));
         }
-        let mut task = task?.outlasting()?;
+        let mut task = task?;
         let wish = asked.wish(session, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
@@ -54,7 +55,7 @@ pub(crate) fn begin(
             true => lines.of_shape(session, comm, &task.call, wish)?,
             false => lines.of_nothing(),
         };
-        task.hold(session.mpi)?;
+        task.hold(session)?;
         // SAFETY: the program's memory is as it says.
         let staged = unsafe { task.stage(session.mpi)? };
         let (request, mark) = lock(&session.requests.marks).make(session.mpi, false)?;
@@ -76,13 +77,13 @@ pub(crate) fn prepare(
 ) -> c_int {
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
-        let mut task = asked.announced(session, &member, read, true)?.outlasting()?;
+        let mut task = asked.announced(session, &member, read, true)?;
         let wish = asked.wish(session, false)?;
         let mut group = member.group(session.mpi)?;
         if asked.collective == Collective::Alltoallv {
             task.agree(session, member.rank, &mut group)?;
         }
-        task.hold(session.mpi)?;
+        task.hold(session)?;
         let wish = asked.moves(&task).then_some(wish);
         let (comm, lines) = group.parts();
         member.forget_lines(lines);
@@ -143,10 +144,7 @@ impl Asked {
         now: bool,
     ) -> Result<Task, Unserved> {
         let Some(check) = &session.check else { return read(Caller { session, member, said: None }) };
-        let said = Said::default();
-        let task = read(Caller { session, member, said: Some(&said) });
-        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
-        let words = said.words(self.function, refused);
+        let Heard { task, said, words } = Heard::new(session, member, self.function, read);
         match now {
             true => check.compare(session, member, &words, &said)?,
             false => check.later(session, member, &words)?,

@@ -4,6 +4,7 @@
 #![allow(clippy::too_many_arguments)]
 
 use std::ffi::{c_int, c_longlong, c_void};
+use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -166,14 +167,14 @@ macro_rules! blocking {
             type Count = c_longlong;
             function! { $name "_c" ($($arg: $type),*), own => {
                 patiently($status, own, |request| native!($begun "_c" ($($given,)* request)))
-            }, narrowed!($name ($($arg: $type),*) arrays 0, kept false) }
+            }, narrowed!($name ($($arg: $type),*) arrays 0, request null_mut()) }
         };
     };
 }
 
 /// `MPI_STATUS_IGNORE`
 fn ignored() -> *mut c_void {
-    allhands_mpi::load().map_or(std::ptr::null_mut(), |mpi| mpi.status_ignore().cast())
+    allhands_mpi::load().map_or(null_mut(), |mpi| mpi.status_ignore().cast())
 }
 
 blocking! { "Send" (buffer: *const c_void, count: Count, datatype: Handle, to: c_int, tag: c_int, comm: Handle)
@@ -206,7 +207,7 @@ function! { "Sendrecv" "_c"
         |request| native!("Irecv_c" (receive, room, element, from, expected, comm, request)),
         |request| native!("Isend_c" (send, count, datatype, to, tag, comm, request)))
 }, narrowed!("Sendrecv" (send: *const c_void, count: c_longlong, datatype: Handle, to: c_int, tag: c_int, receive: *mut c_void,
-    room: c_longlong, element: Handle, from: c_int, expected: c_int, comm: Handle, status: *mut c_void) arrays 0, kept false) }
+    room: c_longlong, element: Handle, from: c_int, expected: c_int, comm: Handle, status: *mut c_void) arrays 0, request null_mut()) }
 
 /// A receive and a send at once.
 fn exchanged(

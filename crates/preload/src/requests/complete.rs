@@ -10,7 +10,7 @@ use super::blocking::{fault, until};
 use super::status::{self, handles};
 use super::{FAILED, PREPARED, Requests, Told, any, lock};
 use crate::entries::{function, native};
-use crate::session;
+use crate::{narrow, session};
 
 type Place = *mut c_void;
 type Out = *mut c_int;
@@ -47,18 +47,29 @@ fn asked(own: impl FnOnce() -> c_int) -> c_int {
 
 /// Makes a call that completes some of these requests, and tells what went wrong with ours.
 fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
-    if !any() && FAILED.load(Ordering::Acquire) == 0 {
+    if !any() && !narrow::any() && FAILED.load(Ordering::Acquire) == 0 {
         return call();
     }
-    let Some(session) = session::current() else { return call() };
+    let Ok(mpi) = allhands_mpi::load() else { return call() };
     // SAFETY: the program's array.
-    let handles = unsafe { handles(session.mpi, count, requests) };
+    let before = unsafe { handles(mpi, count, requests) };
     let code = call();
-    if code != 0 || FAILED.load(Ordering::Acquire) == 0 {
-        return code;
+    if narrow::any() {
+        // SAFETY: as above.
+        let after = unsafe { handles(mpi, count, requests) };
+        before
+            .iter()
+            .zip(after)
+            .filter(|(before, after)| *before != after)
+            .for_each(|(gone, _)| narrow::release(*gone));
     }
-    // SAFETY: as above.
-    unsafe { session.requests.tell(session, &handles, requests, told) }
+    match session::current() {
+        // SAFETY: as above.
+        Some(session) if code == 0 && FAILED.load(Ordering::Acquire) > 0 => unsafe {
+            session.requests.tell(session, &before, requests, told)
+        },
+        _ => code,
+    }
 }
 
 /// A form that does not wait, with its flag.
@@ -144,6 +155,20 @@ fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int 
 }
 
 fn freed(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+    if narrow::any()
+        && let Ok(mpi) = allhands_mpi::load()
+    {
+        // SAFETY: the program's variable.
+        let handle = unsafe { mpi.abi().read_handle(request) };
+        let code = unprepared(request, own);
+        narrow::release(handle);
+        return code;
+    }
+    unprepared(request, own)
+}
+
+/// Frees a request; if it is a persistent one of ours, with what belongs to it.
+fn unprepared(request: Place, own: impl FnOnce() -> c_int) -> c_int {
     if PREPARED.load(Ordering::Acquire) > 0
         && let Some(session) = session::current()
     {

@@ -13,11 +13,11 @@ use allhands_mpi::Handle;
 use super::blocking::{Patience, grant};
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
-use crate::collectives::{Staged, Task};
 use crate::comms::{Chosen, Wish};
 use crate::failure::Unserved;
 use crate::report::By;
 use crate::session::Session;
+use crate::task::{Staged, Task};
 
 /// The lines of a communicator.
 #[derive(Default)]

@@ -10,25 +10,9 @@
 #include <string.h>
 #include <mpi.h>
 
-static int me, p;
+#include "requests.h"
 
-static void failed(int line, const char *fact) {
-    fprintf(stderr, "rank %d of %d, line %d: not so: %s\n", me, p, line, fact);
-    MPI_Abort(MPI_COMM_WORLD, 3);
-}
-
-#define CHECK(fact) ((fact) ? (void)0 : failed(__LINE__, #fact))
-#define OK(call) CHECK((call) == MPI_SUCCESS)
-
-/* Open MPI 4.1 has the persistent ones under names of its own; 5.0 has MPI's, though it is no MPI 4. */
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define INIT(name) MPIX_##name##_init
-#else
-#define INIT(name) MPI_##name##_init
-#endif
-
-enum { COLLECTIVES = 10, COUNT = 7 };
+enum { COUNT = 7 };
 
 /* What rank r gives, for the i-th element of a run. */
 static int64_t given(int r, int i, int run) { return 1000 * r + 10 * i + run; }
@@ -172,64 +156,6 @@ static void prepared(Job *job, MPI_Comm comm) {
     case 7: OK(INIT(Bcast)(out, COUNT, word, job->root, comm, info, request)); break;
     case 8: OK(INIT(Reduce)(in, out, COUNT, word, MPI_SUM, job->root, comm, info, request)); break;
     case 9: OK(INIT(Barrier)(comm, info, request)); break;
-    }
-}
-
-/* Completes requests, null ones among them, in the n-th way. Persistent ones stay. */
-static void completed(MPI_Request *requests, int count, int way) {
-    int flag = 0, index, done, left = 0, indices[64];
-    MPI_Status statuses[64];
-    for (int i = 0; i < count; i++) left += requests[i] != MPI_REQUEST_NULL;
-    /* On one rank persistent collectives are the MPI's own, and MPICH 5 takes them for failed in MPI_Testall. */
-    if (p == 1 && count == COLLECTIVES && way % 8 == 5) way = 0;
-    switch (way % 8) {
-    case 0: OK(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE)); break;
-    case 1:
-        for (int i = 0; i < count; i++) OK(MPI_Wait(&requests[i], &statuses[i]));
-        break;
-    case 2:
-        for (int i = count - 1; i >= 0; i--)
-            for (flag = 0; !flag;) OK(MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE));
-        break;
-    case 3:
-        for (; left > 0; left--) {
-            OK(MPI_Waitany(count, requests, &index, &statuses[0]));
-            CHECK(index >= 0 && index < count);
-        }
-        break;
-    case 4:
-        while (left > 0) {
-            OK(MPI_Waitsome(count, requests, &done, indices, statuses));
-            CHECK(done > 0 && done <= left);
-            left -= done;
-        }
-        break;
-    case 5:
-        while (!flag) OK(MPI_Testall(count, requests, &flag, statuses));
-        break;
-    case 6:
-        while (left > 0) {
-            OK(MPI_Testany(count, requests, &index, &flag, MPI_STATUS_IGNORE));
-            if (flag) CHECK(index >= 0 && index < count);
-            left -= flag;
-        }
-        break;
-    case 7:
-        while (left > 0) {
-            OK(MPI_Testsome(count, requests, &done, indices, MPI_STATUSES_IGNORE));
-            CHECK(done >= 0 && done <= left);
-            left -= done;
-        }
-        break;
-    }
-    /* Nothing is active any more. */
-    OK(MPI_Waitany(count, requests, &index, &statuses[0]));
-    CHECK(index == MPI_UNDEFINED);
-    OK(MPI_Testsome(count, requests, &done, indices, statuses));
-    CHECK(done == MPI_UNDEFINED);
-    if (p > 1 || requests[0] == MPI_REQUEST_NULL) {
-        OK(MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE));
-        CHECK(flag);
     }
 }
 
@@ -544,7 +470,7 @@ static void other_names(MPI_Comm comm) {
     CHECK(mine == 0);
     OK(MPI_Request_free(&request));
 #endif
-    if (p > 1) {
+    if (!theirs) {
         int error, class;
         OK(INIT(Barrier)(comm, MPI_INFO_NULL, &request));
         OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -615,14 +541,6 @@ static int descriptors(void) {
     return count;
 }
 
-static long pages(void) {
-    long size, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%ld %ld", &size, &resident) == 2);
-    fclose(file);
-    return resident;
-}
-
 /* Communicators come and go, and leave nothing behind. */
 static void communicators_come_and_go(int cycles) {
     int before = 0;
@@ -652,10 +570,7 @@ static void communicators_come_and_go(int cycles) {
 }
 
 int main(int count, char **words) {
-    int provided;
-    MPI_Init_thread(&count, &words, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    MPI_Comm_size(MPI_COMM_WORLD, &p);
+    int provided = begun_with(&count, &words);
     MPI_Comm others;
     beginning_waits_for_nobody(MPI_COMM_WORLD);
     every_form_begins(MPI_COMM_WORLD);
