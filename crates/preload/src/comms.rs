@@ -53,6 +53,8 @@ pub(crate) struct Group {
     places: HashMap<RawCall, usize>,
     /// The plan of the last call, which the next one often needs again.
     last: usize,
+    /// How often all plans were dropped.
+    cleared: u32,
     /// What is under way. Before the communicator, which it was made from.
     pub(crate) lines: Lines,
     /// Whether the plan of the last call was made for it.
@@ -63,6 +65,13 @@ pub(crate) struct Group {
 
 // SAFETY: everything that was made from the communicator is here, behind one lock, and so moves from thread to thread together.
 unsafe impl Send for Group {}
+
+/// Where a plan is among those of a group.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    index: usize,
+    cleared: u32,
+}
 
 /// What serves calls of one shape.
 pub(crate) enum Planned {
@@ -113,11 +122,17 @@ impl Comms {
         }
     }
 
+    /// Changes when a communicator is freed.
+    #[inline]
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Acquire)
+    }
+
     /// The same as [`member`](Comms::member), without counting who uses it, for a call that is being made with it.
     #[inline]
     pub(crate) fn recent(&self, session: &Session, handle: Handle) -> Result<&Member, Unserved> {
         // Before the table is asked: a removal in between is noticed at the next call.
-        let removed = self.removed.load(Ordering::Acquire);
+        let removed = self.removed();
         let (then, known, mut member) = RECENT.get();
         if then != removed || known != handle {
             member = Arc::as_ptr(&self.member(session, handle)?);
@@ -317,6 +332,7 @@ impl Group {
             plans: Vec::new(),
             places: HashMap::new(),
             last: 0,
+            cleared: 0,
             lines: Lines::default(),
             fresh: false,
             turns: Turns::default(),
@@ -342,6 +358,20 @@ impl Group {
         match &mut self.plans[self.last].1 {
             Planned::Ours { plan, chosen } => Ok((plan, chosen, &mut self.lines)),
             Planned::Theirs(why) => Err(passed(why)),
+        }
+    }
+
+    /// Where the plan of the last call is.
+    pub(crate) fn place(&self) -> Place {
+        Place { index: self.last, cleared: self.cleared }
+    }
+
+    /// The plan at a place, if it is still there.
+    #[inline]
+    pub(crate) fn placed(&mut self, place: Place) -> Option<&mut RawPlan> {
+        match self.plans.get_mut(place.index) {
+            Some((_, Planned::Ours { plan, .. })) if place.cleared == self.cleared => Some(plan),
+            _ => None,
         }
     }
 
@@ -387,6 +417,7 @@ impl Group {
         if self.plans.len() >= MOST_PLANS {
             self.plans.clear();
             self.places.clear();
+            self.cleared += 1;
         }
         self.fresh = true;
         self.places.insert(call.clone(), self.plans.len());

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
+use crate::again::Plain;
 use crate::narrow;
 use crate::requests::{Asked, begin, prepare};
 use crate::serve::serve;
@@ -140,7 +141,8 @@ pub(crate) use {exported, function, narrowed, native};
 
 /// A collective with `int` counts, and with large ones.
 macro_rules! collective {
-    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr) => {
+    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr
+     $(, plain $plain:expr)?) => {
         const _: () = {
             #[allow(dead_code)]
             type Count = c_int;
@@ -148,7 +150,7 @@ macro_rules! collective {
             type Counts = *const c_int;
             #[allow(dead_code)]
             type Places = *const c_int;
-            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm, $caller => $task }
+            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
             // Open MPI 4.1 has the persistent ones under names of its own.
             exported! { "MPIX_" "PMPIX_" $name "_init" ($($arg: $type,)* info: Handle, request: Receive), own => {
                 prepare(asked(Collective::$collective, concat!("MPIX_", $name, "_init"), concat!($lower, "_init"), $comm, request),
@@ -162,7 +164,7 @@ macro_rules! collective {
             type Counts = *const c_longlong;
             #[allow(dead_code)]
             type Places = *const isize;
-            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm, $caller => $task }
+            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
         };
     };
 }
@@ -170,9 +172,9 @@ macro_rules! collective {
 /// The blocking, the non-blocking and the persistent form.
 macro_rules! forms {
     ($collective:ident $name:literal $lower:literal $width:tt
-     ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr) => {
+     ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr $(, plain $plain:expr)?) => {
         function! { $name $width ($($arg: $type),*), own => {
-            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, |$caller| $task, own,
+            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, plain!($($plain)?), |$caller| $task, own,
                 |request| native!("I" $lower $width ($($arg,)* request)))
         }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), request null_mut()) }
         function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
@@ -187,6 +189,16 @@ macro_rules! forms {
     };
 }
 
+/// The arguments, if they are plain.
+macro_rules! plain {
+    () => {
+        None
+    };
+    ($plain:expr) => {
+        Some($plain)
+    };
+}
+
 /// What is done where the MPI has no function of this width.
 macro_rules! lacking {
     ("" $($rest:tt)*) => { None };
@@ -196,6 +208,19 @@ macro_rules! lacking {
 /// How many numbers the arrays of a vector collective have.
 fn length(collective: Collective, comm: Handle) -> usize {
     allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, collective, mpi.abi().handle(comm)))
+}
+
+/// Two buffers of blocks.
+fn blocks(
+    (send, sent, send_type): (Send, usize, Handle),
+    (receive, received, receive_type): (Receive, usize, Handle),
+) -> Plain {
+    Plain { numbers: [sent, send_type, received, receive_type], types: [send_type, receive_type], send, receive }
+}
+
+/// What is combined, and where to.
+fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle) -> Plain {
+    Plain { numbers: [count, datatype, op, 0], types: [datatype, datatype], send, receive }
 }
 
 fn asked(collective: Collective, function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
@@ -211,7 +236,7 @@ function! { "Finalize" "" (), own => {
 }, None }
 
 function! { "Barrier" "" (comm: Handle), own => {
-    serve(Collective::Barrier, "MPI_Barrier", comm, |caller| caller.barrier(), own,
+    serve(Collective::Barrier, "MPI_Barrier", comm, None, |caller| caller.barrier(), own,
         |request| native!("Ibarrier" (comm, request)))
 }, None }
 function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
@@ -227,10 +252,12 @@ collective! { Bcast "Bcast" "bcast" (buffer: Receive, count: Count, datatype: Ha
 caller => caller.bcast(buffer, count.into(), datatype, root) }
 collective! { Allgather "Allgather" "allgather"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
-caller => caller.allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)) }
+caller => caller.allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
 collective! { Alltoall "Alltoall" "alltoall"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
-caller => caller.alltoall((send, sent.into(), send_type), (receive, received.into(), receive_type)) }
+caller => caller.alltoall((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
 collective! { Allgatherv "Allgatherv" "allgatherv"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, counts: Counts, places: Places, receive_type: Handle,
  comm: Handle) on comm,
@@ -247,13 +274,15 @@ caller => unsafe {
 } }
 collective! { Allreduce "Allreduce" "allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
-caller => caller.allreduce(send, receive, count.into(), datatype, op) }
+caller => caller.allreduce(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op) }
 collective! { Reduce "Reduce" "reduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, root: c_int, comm: Handle) on comm,
 caller => caller.reduce(send, receive, count.into(), datatype, op, root) }
 collective! { ReduceScatterBlock "Reduce_scatter_block" "reduce_scatter_block"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
-caller => caller.reduce_scatter_block(send, receive, count.into(), datatype, op) }
+caller => caller.reduce_scatter_block(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op) }
 collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 (send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
 // SAFETY: the program's array has a count for each rank.

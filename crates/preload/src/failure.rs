@@ -82,3 +82,9 @@ mod tests {
         assert_eq!((one, other), ("a", "b"));
     }
 }
+
+/// The code of a call in which this library failed itself.
+pub(crate) fn fault(mpi: &Mpi, function: &str, comm: Handle) -> c_int {
+    let message = "a fault of this library, reported above".into();
+    raise(mpi, function, comm, &Error::Panicked { rank: 0, message })
+}

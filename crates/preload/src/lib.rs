@@ -12,6 +12,7 @@
 //! world in `MPI_Init`, for others where they first have a collective to be served, and ends with them: MPI tells, by an attribute.
 //! `requests` says what non-blocking and persistent collectives need besides.
 
+mod again;
 mod capi;
 mod check;
 mod collectives;

@@ -202,6 +202,11 @@ impl Region {
         Region { align, ..self }
     }
 
+    /// What its address is to be a multiple of.
+    pub(crate) fn align(&self) -> usize {
+        self.align
+    }
+
     /// Bytes of data.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {

@@ -4,13 +4,13 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
-use allhands::Error;
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
+use crate::again::{Plain, again, remember};
 use crate::collectives::Caller;
 use crate::comms::{Chosen, Member};
-use crate::failure::{Unserved, passed, raise};
+use crate::failure::{Unserved, fault, passed, raise};
 use crate::report::By;
 use crate::requests;
 use crate::said::Heard;
@@ -42,19 +42,23 @@ pub(crate) fn serve(
     collective: Collective,
     function: &str,
     comm: Handle,
+    plain: Option<Plain>,
     read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     own: impl FnOnce() -> c_int,
     begin: impl FnOnce(*mut c_void) -> Option<c_int>,
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
     let comm = session.mpi.abi().handle(comm);
+    if let Some(code) = plain.as_ref().and_then(|plain| again(session, collective, function, comm, plain)) {
+        return code;
+    }
     if session.leaves(collective) {
         return requests::instead(session, comm, own, begin);
     }
     let began = session.report.as_ref().map(|_| Instant::now());
     let mut call =
         Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, present: None };
-    match session::inside(|| call.attempt(read)) {
+    match session::inside(|| call.attempt(plain, read)) {
         Some(Ok(chosen)) => {
             let chosen = chosen.as_deref();
             call.note(By::Ours {
@@ -74,10 +78,7 @@ pub(crate) fn serve(
             code
         }
         Some(Err(Unserved::Failed(error))) => raise(session.mpi, function, comm, &error),
-        None => {
-            let message = "a fault of this library, reported above".into();
-            raise(session.mpi, function, comm, &Error::Panicked { rank: 0, message })
-        }
+        None => fault(session.mpi, function, comm),
     }
 }
 
@@ -85,6 +86,7 @@ impl Call<'_> {
     /// The algorithm that served it; none where there was nothing to do.
     fn attempt(
         &mut self,
+        plain: Option<Plain>,
         read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     ) -> Result<Option<Arc<Chosen>>, Unserved> {
         let session = self.session;
@@ -128,7 +130,11 @@ impl Call<'_> {
             }
         }
         // Counted for the report only.
-        Ok(session.report.as_ref().map(|_| chosen.clone()))
+        let chosen = session.report.as_ref().map(|_| chosen.clone());
+        if let Some(plain) = &plain {
+            remember(session, self.comm, plain, member, &group, &task);
+        }
+        Ok(chosen)
     }
 
     /// Reads the arguments, lets the others see them, and compares them with theirs, before anything depends on them.

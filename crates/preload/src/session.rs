@@ -154,8 +154,12 @@ impl Session {
     /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
     #[inline]
     pub(crate) fn leaves(&self, collective: Collective) -> bool {
-        let told = self.report.is_some() || self.listens() || self.settings.log;
-        !told && self.settings.forced(collective) == Some("mpi")
+        !self.told() && !self.settings.log && self.settings.forced(collective) == Some("mpi")
+    }
+
+    /// Whether somebody wants to know of every call.
+    pub(crate) fn told(&self) -> bool {
+        self.report.is_some() || self.listens() || self.settings.compare
     }
 
     /// Whether somebody wants to know what calls say, before they are served.

@@ -8,12 +8,11 @@ use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use allhands::Error;
 use allhands_mpi::Handle;
 
 use super::{any, lock, requested};
 use crate::entries::{function, narrowed, native};
-use crate::failure::raise;
+use crate::failure::fault;
 use crate::session::{self, Session};
 
 /// Between two looks: first at once, then letting others run, then asleep.
@@ -48,7 +47,7 @@ pub(super) fn until(
     let mut patience = Patience::default();
     loop {
         if session::inside(|| session.requests.progress(session)).is_none() {
-            return fault(session);
+            return fault(session.mpi, "progress", session.mpi.world());
         }
         if let Some(code) = attempt() {
             return code;
@@ -58,11 +57,6 @@ pub(super) fn until(
         }
         patience.pause();
     }
-}
-
-pub(super) fn fault(session: &Session) -> c_int {
-    let message = "a fault of this library, reported above".into();
-    raise(session.mpi, "progress", session.mpi.world(), &Error::Panicked { rank: 0, message })
 }
 
 /// A call that blocks: with runs under way, its non-blocking form and a loop.

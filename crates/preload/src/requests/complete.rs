@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use allhands_mpi::Handle;
 
-use super::blocking::{fault, until};
+use super::blocking::until;
 use super::status::{self, handles};
 use super::{FAILED, PREPARED, Requests, Told, any, lock};
 use crate::entries::{function, native};
+use crate::failure::fault;
 use crate::{narrow, session};
 
 type Place = *mut c_void;
@@ -35,7 +36,7 @@ fn asked(own: impl FnOnce() -> c_int) -> c_int {
         && let Some(session) = session::current()
     {
         if session::inside(|| session.requests.progress(session)).is_none() {
-            return fault(session);
+            return fault(session.mpi, "progress", session.mpi.world());
         }
         let times = ASKED.replace(ASKED.get().wrapping_add(1));
         if any() && times % OFTEN == OFTEN - 1 {
@@ -151,7 +152,7 @@ fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int 
         }
         session.requests.progress(session);
     });
-    if begun.is_some() { 0 } else { fault(session) }
+    if begun.is_some() { 0 } else { fault(session.mpi, "progress", session.mpi.world()) }
 }
 
 fn freed(request: Place, own: impl FnOnce() -> c_int) -> c_int {
