@@ -71,6 +71,12 @@ fn code(mpi: &Mpi, error: &Error) -> c_int {
     }
 }
 
+/// The code of a call in which this library failed itself.
+pub(crate) fn fault(mpi: &Mpi, function: &str, comm: Handle) -> c_int {
+    let message = "a fault of this library, reported above".into();
+    raise(mpi, function, comm, &Error::Panicked { rank: 0, message })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,10 +87,4 @@ mod tests {
         assert!(std::ptr::eq(one, same));
         assert_eq!((one, other), ("a", "b"));
     }
-}
-
-/// The code of a call in which this library failed itself.
-pub(crate) fn fault(mpi: &Mpi, function: &str, comm: Handle) -> c_int {
-    let message = "a fault of this library, reported above".into();
-    raise(mpi, function, comm, &Error::Panicked { rank: 0, message })
 }
