@@ -5,7 +5,7 @@
 
 use allhands::{Evidence, Topology};
 use allhands_model::{Machine, Protocol};
-use allhands_schedule::{Collective, Problem};
+use allhands_schedule::{Collective, Problem, Reduction};
 
 use crate::Result;
 use crate::job::Mpi;
@@ -49,7 +49,9 @@ pub(super) fn choice(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, cell: (&s
     let collective = known.ok_or_else(|| format!("{collective} is no collective"))?;
     let topology = Topology::regular(shape.nodes.into(), shape.ranks.into()).map_err(|error| error.to_string())?;
     let evidence = Evidence::of_machine(machine(mpi, delay, rate)?);
-    let decision = evidence.decide(&Problem::new(collective, topology), bytes).map_err(|error| error.to_string())?;
+    // As plans ask for where nothing is said.
+    let problem = Problem::new(collective, topology).with_reduction(Reduction { commutative: true, identical: true });
+    let decision = evidence.decide(&problem, bytes).map_err(|error| error.to_string())?;
     Ok(decision.algorithm)
 }
 

@@ -130,12 +130,13 @@ impl Track<'_> {
                 let known = plans.iter().position(|(known, _)| known == wanted);
                 let index = match known {
                     Some(index) => index,
-                    // What cannot serve here does not race.
+                    // A paper's algorithm that cannot serve here does not race.
                     None => match plan(comm, &cell.collective, cell.bytes / 8, wanted) {
                         Ok(plan) => {
                             plans.push((wanted.into(), plan));
                             plans.len() - 1
                         }
+                        Err(error) if ["auto", "mpi"].contains(name) => return Err(error),
                         Err(_) => continue,
                     },
                 };

@@ -185,6 +185,11 @@ impl<'a> Hops<'a> {
         Hops { bytes, delays, slopes }
     }
 
+    /// Those of other sizes are not known.
+    fn of_cell(&self, racer: Racer<'_>, bytes: usize) -> Option<f64> {
+        self.slopes.get(&racer).copied().filter(|_| bytes == self.bytes)
+    }
+
     fn table(&self, mpis: &BTreeSet<Mpi>) -> String {
         let rows: BTreeSet<(Shape, &str, &str)> = self.slopes.keys().map(|key| (key.0, key.1, key.2)).collect();
         if rows.is_empty() {
@@ -243,7 +248,7 @@ fn losses(runs: &[Runs], cells: &BTreeMap<Cell, BTreeMap<Mpi, Compared>>, hops: 
                 ratio.median,
                 ratio.low,
                 ratio.high,
-                reason(*ratio, &medians, |way| hops.slopes.get(&(*shape, collective, way, *mpi)).copied())
+                reason(*ratio, &medians, |way| hops.of_cell((*shape, collective, way, *mpi), *bytes))
             );
         }
     }
