@@ -156,7 +156,10 @@ fn where_nothing_is_rounded_every_algorithm_gives_every_rank_the_same_bits() {
             let mut plan = comm.allreduce_plan_with::<u32>(5, Op::product(), &forced)?;
             plan.run(&[me + 1, 3, 0x1_0001 * me + 1, u32::MAX - me, me], &mut products)?;
             let mut plan = comm.allreduce_plan_with::<f64>(2, Op::min(), &forced)?;
-            plan.run(&[if me.is_multiple_of(2) { 0.0 } else { -0.0 }, if me == 4 { -f64::NAN } else { 1.0 }], &mut least)?;
+            plan.run(
+                &[if me.is_multiple_of(2) { 0.0 } else { -0.0 }, if me == 4 { -f64::NAN } else { 1.0 }],
+                &mut least,
+            )?;
             Ok((products, least.map(f64::to_bits)))
         });
         let product = |factor: fn(u32) -> u32| (0..9).fold(1u32, |product, rank| product.wrapping_mul(factor(rank)));

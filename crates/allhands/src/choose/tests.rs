@@ -101,13 +101,14 @@ fn what_memory_could_serve_is_left_alone_where_there_is_none() {
     assert!(without.best.iter().all(|(name, _)| !name.contains("local=shared")), "{without:?}");
 }
 
-/// Measured on 8 thread ranks of 2 cores: a bcast of 32 KiB that moves fewer bytes in all takes two thirds of what one takes
-/// that is quicker where every rank has a core.
+/// Measured on 8 thread ranks of 2 cores: a bcast of 32 KiB by messages that moves fewer bytes in all takes two thirds of what one
+/// takes that is quicker where every rank has a core.
 #[test]
 fn more_ranks_than_cores_take_turns() {
     let on = |cores| Evidence { cores: Some(cores), ..Evidence::of_machine(Machine::shipped("threads").unwrap()) };
     let problem = Problem::new(Collective::Bcast, Topology::flat(8).unwrap());
-    let decide = |cores| on(cores).decide(&problem, 32 << 10).unwrap();
+    let messages = Allowance { shares: false, memory: None };
+    let decide = |cores| on(cores).decide_within(&problem, 32 << 10, messages).unwrap();
     let blocks = |name: &str| Choice::parse(Collective::Bcast, name).unwrap().prepare(&problem).unwrap().blocks();
     assert_eq!(blocks(&decide(2).algorithm), 1, "{:?}", decide(2));
     assert!(blocks(&decide(8).algorithm) > 1, "{:?}", decide(8));
