@@ -86,7 +86,8 @@ impl Chromium {
         while !self.loaded {
             self.hear(deadline)?;
         }
-        Ok(())
+        // The empty page from before may have told of itself late.
+        self.until("document.readyState === 'complete' && location.protocol === 'file:'")
     }
 
     /// What an expression is worth in the page.

@@ -55,7 +55,7 @@ pub(super) fn reproduce(chromium: &mut Chromium, exec: &Path, folder: &Path) -> 
             return Err(format!("the report of the papers: {id} {}", shown.as_str().unwrap_or("cannot be judged")));
         }
     }
-    let drawing = "document.querySelector('details.schedule figure').shadowRoot.querySelector('svg').checkVisibility()";
+    let drawing = "document.querySelector('details.schedule .picture').shadowRoot.querySelector('svg').checkVisibility()";
     if chromium.value(drawing)? != false {
         return Err("the report of the papers shows a schedule before it is asked for".into());
     }
@@ -72,9 +72,9 @@ pub(super) fn reproduce(chromium: &mut Chromium, exec: &Path, folder: &Path) -> 
 const SHOWN: &str = "article => {
     if (!article) return 'is missing';
     const seen = one => { const { width, height } = one.getBoundingClientRect(); return width > 0 && height > 0; };
-    const drawings = [...article.querySelectorAll('figure.picture')];
+    const drawings = [...article.querySelectorAll('.picture')];
     const open = drawings.filter(one => !one.closest('details'));
-    if (!open.every(one => seen(one.shadowRoot.querySelector('svg')))) return 'has a drawing that cannot be seen';
+    if (!open.every(one => one.shadowRoot && seen(one.shadowRoot.querySelector('svg')))) return 'has a drawing that cannot be seen';
     if (drawings.length + article.querySelectorAll('table').length === 0) return 'shows nothing';
     const verdict = article.querySelector('h3 .badge');
     return verdict && seen(verdict) && verdict.textContent.length > 0 ? '' : 'has no verdict';
