@@ -1,8 +1,8 @@
 //! Arguments that several commands share, and how their text becomes values.
 
-use std::{fmt, fs};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::{fmt, fs};
 
 use allhands_model::Machine;
 use allhands_schedule::{Collective, Problem, Topology};

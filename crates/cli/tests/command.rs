@@ -282,9 +282,17 @@ fn svg_stands_alone() {
 
 #[test]
 fn a_page_to_play_with_begins_as_asked() {
-    let page = run("explain allgather --algorithm bruck:radix=4 --topology 2x4 --placement cyclic --machine lassen --format html").out;
+    let page = run(
+        "explain allgather --algorithm bruck:radix=4 --topology 2x4 --placement cyclic --machine lassen --format html",
+    )
+    .out;
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
-    for part in [r#""asked":["bruck","radix=4"]"#, r#""name":"2x4, cyclic""#, r#""regions":[[0,2,4,6],[1,3,5,7]]"#, r#""machine":"lassen""#] {
+    for part in [
+        r#""asked":["bruck","radix=4"]"#,
+        r#""name":"2x4, cyclic""#,
+        r#""regions":[[0,2,4,6],[1,3,5,7]]"#,
+        r#""machine":"lassen""#,
+    ] {
         assert!(page.contains(part), "{part}");
     }
 }

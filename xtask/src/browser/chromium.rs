@@ -73,8 +73,7 @@ impl Chromium {
         self.session = None;
         (self.loaded, self.faults) = (false, Vec::new());
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}))?;
-        let attached =
-            self.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}))?;
+        let attached = self.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}))?;
         self.session = attached["sessionId"].as_str().map(String::from);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             self.call(&format!("{domain}.enable"), json!({}))?;
@@ -187,7 +186,8 @@ impl Chromium {
     /// The next message, if it is an answer; events are noted.
     fn hear(&mut self, deadline: Instant) -> Result<Option<Value>> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let message = self.messages.recv_timeout(left).map_err(|_| format!("Chromium is silent for {MOST:?}, or gone"))?;
+        let message =
+            self.messages.recv_timeout(left).map_err(|_| format!("Chromium is silent for {MOST:?}, or gone"))?;
         if message.get("id").is_some() {
             return Ok(Some(message));
         }

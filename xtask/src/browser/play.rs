@@ -112,7 +112,10 @@ fn compare(chromium: &mut Chromium, exec: &Path, shown: &Shown<'_>) -> Result<()
         for (name, value) in counted(exec, shown)? {
             let found = count(chromium, side, name)?;
             if found != value {
-                return Err(format!("{name} of {} is {found} in the page, and {value} by the command", shown.algorithm));
+                return Err(format!(
+                    "{name} of {} is {found} in the page, and {value} by the command",
+                    shown.algorithm
+                ));
             }
         }
         let [full, results] = ["results", "results-all"].map(|name| count(chromium, side, name));
@@ -179,6 +182,8 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// The place of the outermost region that holds a rank; where there are no regions, all ranks are in one.
 fn node(topology: &Value, rank: &Value) -> Option<usize> {
-    let holds = |region: &Value| region.is_array() && format!(",{region},").replace(['[', ']'], ",").contains(&format!(",{rank},"));
+    let holds = |region: &Value| {
+        region.is_array() && format!(",{region},").replace(['[', ']'], ",").contains(&format!(",{rank},"))
+    };
     list(topology).position(holds)
 }

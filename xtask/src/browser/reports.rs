@@ -55,7 +55,8 @@ pub(super) fn reproduce(chromium: &mut Chromium, exec: &Path, folder: &Path) -> 
             return Err(format!("the report of the papers: {id} {}", shown.as_str().unwrap_or("cannot be judged")));
         }
     }
-    let drawing = "document.querySelector('details.schedule .picture').shadowRoot.querySelector('svg').checkVisibility()";
+    let drawing =
+        "document.querySelector('details.schedule .picture').shadowRoot.querySelector('svg').checkVisibility()";
     if chromium.value(drawing)? != false {
         return Err("the report of the papers shows a schedule before it is asked for".into());
     }

@@ -19,7 +19,13 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub(super) fn write(&self, out: &mut impl Write, prepared: &Prepared, sizes: Option<Sizes>, header: [&str; 4]) -> Result<()> {
+    pub(super) fn write(
+        &self,
+        out: &mut impl Write,
+        prepared: &Prepared,
+        sizes: Option<Sizes>,
+        header: [&str; 4],
+    ) -> Result<()> {
         let (problem, blocks) = (prepared.problem(), prepared.blocks());
         let bound = self.bound;
         let formula = prepared.cost();

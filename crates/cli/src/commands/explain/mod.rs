@@ -9,7 +9,8 @@ use allhands::Evidence;
 use allhands_model::{Allowance, Amount, Bound, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
-    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology, ports,
+    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology,
+    ports,
 };
 use clap::{Args, ValueEnum};
 
@@ -43,8 +44,8 @@ Formats:
   json      for programs
   program   what the ranks execute: bytes, offsets and kernels resolved (with --bytes, else 8 a block)
   svg       a picture: ranks are columns, steps are rows
-  html      a page to play with, of up to 64 ranks: schedules run step by step, two side by side; other algorithms, settings,
-            shapes and sizes to change to, with their counts and estimated times; one file, without a network")]
+  html      a page to play with, at most 64 ranks: two schedules side by side, step by step, with
+            counts and estimated times; other algorithms, shapes and sizes to change to")]
 pub(crate) struct Explain {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
     collective: String,
@@ -111,7 +112,8 @@ impl Explain {
         let Some(choice) = choice else { return self.choice(&problem, unit, allowance) };
         if self.machine.is_some() {
             return Err(Failure::Usage(
-                "--machine says who chooses, or whose times a page shows; leave out --algorithm, or add --format html".into(),
+                "--machine says who chooses, or whose times a page shows; leave out --algorithm, or add --format html"
+                    .into(),
             ));
         }
         allowance.check(&choice.prepare(&problem)?, Amount::bytes(unit.unwrap_or(0)))?;

@@ -4,10 +4,11 @@ function drawChart(svg, shape, sides, sizeIndex) {
   lines.push({ name: "lower bound", className: "bound", us: shape.bounds[Number(sides.every(score => score.shares))] });
   const values = lines.flatMap(line => line.us).filter(us => us > 0);
   svg.replaceChildren();
+  svg.closest("figure").hidden = data.sizes.length < 2;
   if (values.length === 0) return;
   const [width, height, left, bottom] = [560, 250, 58, 34];
   const low = Math.floor(Math.log10(Math.min(...values))), high = Math.ceil(Math.log10(Math.max(...values)) + 1e-9);
-  const x = index => left + 14 + (width - left - 40) * (data.sizes.length > 1 ? index / (data.sizes.length - 1) : 0.5);
+  const x = index => left + 14 + (width - left - 40) * index / Math.max(1, data.sizes.length - 1);
   const y = us => 14 + (height - bottom - 14) * (high - Math.log10(us)) / Math.max(1, high - low);
   const add = (name, attributes, text) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -23,8 +23,7 @@ pub(super) const MOST_RANKS: usize = 64;
 const MOST_SETTINGS: usize = 6;
 
 /// Shapes to change to: one node, one rank a node, a prime number of ranks, uneven nodes, sockets, and more of all.
-const SHAPES: [&str; 12] =
-    ["1x8", "8x1", "7x1", "2x4", "4x2", "3,5,4", "3x5", "4x4", "2x2x4", "8x4", "4x2x4", "8x8"];
+const SHAPES: [&str; 12] = ["1x8", "8x1", "7x1", "2x4", "4x2", "3,5,4", "3x5", "4x4", "2x2x4", "8x4", "4x2x4", "8x8"];
 
 /// The sizes to change to, in factors of 8.
 const SIZES: [u64; 7] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20];
@@ -78,7 +77,8 @@ struct Shape {
 /// The page.
 pub(super) fn page(wish: &Wish<'_>) -> Result<String> {
     let data = serde_json::to_string(&data(wish)?).map_err(std::io::Error::from)?;
-    let scripts = [include_str!("data.js"), include_str!("stage.js"), include_str!("chart.js"), include_str!("page.js")];
+    let scripts =
+        [include_str!("data.js"), include_str!("stage.js"), include_str!("chart.js"), include_str!("page.js")];
     Ok(include_str!("page.html")
         .replace("{collective}", wish.problem.collective.name())
         .replace("{style}", include_str!("page.css"))

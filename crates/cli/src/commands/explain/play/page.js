@@ -103,8 +103,8 @@ function verdict(scores, times, bound) {
   if (times.includes(null)) return where + "one of the two has no estimate there.";
   const [quick, slow] = times[0] <= times[1] ? [0, 1] : [1, 0];
   const ratio = times[slow] / times[quick];
-  const limit = bound > 0 ? `, ${(times[quick] / bound).toFixed(1)} times what no algorithm can beat` : "";
-  if (ratio < 1.005) return where + "both take the same time" + limit + ".";
+  const limit = bound > 0 ? `, and takes ${(times[quick] / bound).toFixed(1)} times the lower bound, which no algorithm can beat` : "";
+  if (ratio < 1.005) return where + "both take the same time.";
   return where + `${"AB"[quick]} (${scores[quick].algorithm}) is ${ratio.toFixed(2)} times as fast as ${"AB"[slow]}` + limit + ".";
 }
 
@@ -139,8 +139,9 @@ function showCounts(panel, canvas, score, step) {
       put(`${kind}-bytes${suffix}`, bytes, sizeWords(bytes));
     }
   }
-  put("results", now.full, now.results > 0 ? `${Math.floor(100 * now.full / now.results)} %` : "0");
-  put("results-all", now.results, now.results > 0 ? (data.reduces ? "the results are there" : "the blocks have come") : "0 blocks");
+  put("results", now.full, `${Math.floor(100 * now.full / Math.max(1, now.results))} %`);
+  put("results-all", now.results, data.reduces ? "the results are there" : "the blocks have come");
+  panel.querySelector(".there").hidden = now.results === 0;
   const text = caption(score, step);
   panel.querySelector(".step").textContent = text;
   canvas.setAttribute("aria-label", `${score.algorithm} on ${shapeNow().name}: ${text}`);

@@ -47,7 +47,11 @@ enum How {
 
 impl Score {
     /// Plays an algorithm once, and simulates it at every size.
-    pub(super) fn new(prepared: &Prepared, machine: &Machine, sizes: &[u64]) -> Result<Score, allhands_schedule::Fault> {
+    pub(super) fn new(
+        prepared: &Prepared,
+        machine: &Machine,
+        sizes: &[u64],
+    ) -> Result<Score, allhands_schedule::Fault> {
         let (ensemble, problem) = (prepared.ensemble(), prepared.problem());
         let picture = Picture::new(&ensemble)?;
         let rows = rows(problem, ensemble.blocks);
@@ -195,7 +199,9 @@ impl Origins {
             };
             for recv in &round.recvs {
                 let how = if topology.far(rank, recv.from) { How::Far } else { How::Near };
-                recv.spans.iter().for_each(|span| places(span).for_each(|(space, at)| write(&mut held, space, at, how)));
+                recv.spans
+                    .iter()
+                    .for_each(|span| places(span).for_each(|(space, at)| write(&mut held, space, at, how)));
             }
             for local in &round.locals {
                 let (from, to) = match local {
@@ -206,7 +212,8 @@ impl Origins {
                 for (from, (space, at)) in places(from).zip(places(to)) {
                     let unknown = if from.0 == Space::Shared { How::Near } else { How::Own };
                     let brought = held.get(&from).copied().unwrap_or(unknown);
-                    let kept = if matches!(local, Local::Combine { .. }) { held.get(&(space, at)).copied() } else { None };
+                    let kept =
+                        if matches!(local, Local::Combine { .. }) { held.get(&(space, at)).copied() } else { None };
                     let how = if brought == How::Own { kept.unwrap_or(How::Own) } else { brought };
                     write(&mut held, space, at, how);
                 }

@@ -133,7 +133,7 @@ function drawCells(pen, ink, shape, score, at, whole, part) {
       const level = next !== now ? before + (next.part - before) * coming : shown.part;
       pen.fillStyle = ink.how[shown.how];
       pen.globalAlpha = (fresh || shown.how === 0 ? 1 : 0.7) * (result ? 1 : 0.62);
-      if (data.reduces && at.row >= 9) {
+      if (data.reduces && at.row >= 13) {
         pen.fillRect(x, y + height * (1 - level), width, height * level);
       } else {
         pen.globalAlpha *= data.reduces ? Math.sqrt(level) : level;

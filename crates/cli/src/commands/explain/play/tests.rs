@@ -112,7 +112,11 @@ fn every_schedule_is_complete_and_counted_alike() {
             assert!(!shape.scores.is_empty(), "{collective} on {name}");
             for score in &shape.scores {
                 let text = [score.algorithm, &score.setting].join(":");
-                let ensemble = Choice::parse(collective, text.trim_end_matches(':')).unwrap().prepare(&problem).unwrap().ensemble();
+                let ensemble = Choice::parse(collective, text.trim_end_matches(':'))
+                    .unwrap()
+                    .prepare(&problem)
+                    .unwrap()
+                    .ensemble();
                 let sent = ensemble.schedules.iter().map(|schedule| Counts::of(&problem, schedule));
                 let counted = sent.fold([(0, 0); 2], |[near, far], counts| {
                     let add = |(messages, blocks), traffic: allhands_schedule::Traffic| {
@@ -181,8 +185,7 @@ fn what_was_asked_for_comes_first() {
     let (problem, machine) = (problem(Collective::Allgather, "2x4"), Machine::shipped("lassen").unwrap());
     let choice = Choice::parse(Collective::Allgather, "bruck:ports=2,1,1").unwrap();
     let (choice, allowance) = (Some(&choice), Allowance::default());
-    let wish =
-        Wish { problem: &problem, shape: "2x4".into(), choice, bytes: Some(1000), allowance, machine: &machine };
+    let wish = Wish { problem: &problem, shape: "2x4".into(), choice, bytes: Some(1000), allowance, machine: &machine };
     let data = data(&wish).unwrap();
     assert_eq!(data.asked, Some(["bruck".into(), "ports=2,1,1".into()]));
     assert_eq!(data.sizes[data.size], 1000);
