@@ -77,14 +77,22 @@ function drawBoxes(pen, ink, shape, at) {
     pen.roundRect(left, top, right - left, bottom - top, Math.min(8, at.column / 2));
     pen.fill();
     if (box.depth === 1 || deepest > 1) pen.stroke();
-    if (box.depth !== 1) continue;
-    pen.fillStyle = ink.soft;
-    const ranks = shape.seats.slice(box.first, box.end), inOrder = ranks.every((rank, index) => rank === ranks[0] + index);
-    const names = ["node " + box.node, String(box.node)];
-    if (!at.numbered && inOrder && ranks.length > 1) names.unshift(`${names[0]}: ${ranks[0]}–${ranks.at(-1)}`);
-    const name = names.find(name => pen.measureText(name).width < right - left);
-    if (name) pen.fillText(name, (left + right) / 2, at.bottom + 12);
   }
+  nameNodes(pen, ink, shape, at);
+}
+
+// In the longest of three forms that fits below every node.
+function nameNodes(pen, ink, shape, at) {
+  const nodes = shape.boxes.filter(box => box.depth === 1).map(box => {
+    const ranks = shape.seats.slice(box.first, box.end), inOrder = ranks.every((rank, index) => rank === ranks[0] + index);
+    const long = at.numbered || !inOrder ? null : `node ${box.node}: ${ranks[0]}–${ranks.at(-1)}`;
+    const [left, right] = [at.x[box.first] - at.column / 2, at.x[box.end - 1] + at.column / 2];
+    return { names: [long, "node " + box.node, String(box.node)], middle: (left + right) / 2, width: right - left + 6 };
+  });
+  const fits = form => nodes.every(({ names, width }) => names[form] && pen.measureText(names[form]).width < width);
+  const form = [0, 1, 2].find(fits);
+  pen.fillStyle = ink.soft;
+  if (form !== undefined) nodes.forEach(({ names, middle }) => pen.fillText(names[form], middle, at.bottom + 12));
 }
 
 function drawRanks(pen, ink, shape, at) {
