@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod browser;
 mod build;
 mod capi;
 mod cluster;
@@ -25,6 +26,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]
        cargo xtask tells [LIBRARY]
        cargo xtask capi [LIBRARY]
+       cargo xtask browser
        cargo xtask header
        cargo xtask install --prefix DIR
        cargo xtask bench mpi [--output FILE] [--quick]
@@ -41,6 +43,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
                 all there is
   tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
+  browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else
+                skipped
   header        makes allhands.h anew from the source of the C API
   install       builds for release; installs the command, liballhands.so, its header and pkg-config file (below DESTDIR, if set)
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
+        ["browser"] => Some(browser::run()),
         ["header"] => Some(header::write()),
         ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),

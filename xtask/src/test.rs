@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, capi, failures, header, mpi, preload, tells};
+use crate::{Result, browser, capi, failures, header, mpi, preload, tells};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -59,6 +59,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     preload::run(&libraries)?;
     capi::run(&libraries)?;
     tells::run(&libraries)?;
+    browser::run()?;
     eprintln!("xtask: all passed");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Arguments that several commands share, and how their text becomes values.
 
-use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::{fmt, fs};
 
 use allhands_model::Machine;
 use allhands_schedule::{Collective, Problem, Topology};
@@ -60,6 +60,14 @@ impl Seating {
             "cyclic" => Ok(topology.cyclic()),
             file => Ok(topology.placed(placement(file)?)?),
         }
+    }
+}
+
+/// As a reader sees it: `4x4`, `4x4, cyclic`.
+impl fmt::Display for Seating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.written())?;
+        if self.placement == "sequential" { Ok(()) } else { write!(f, ", {}", self.placement) }
     }
 }
 

@@ -84,6 +84,9 @@ fn bad_requests_name_the_fact_and_what_would_be_legal() {
     refused(&explain("--topology 18446744073709551615,2"), &["more ranks than can be counted"]);
     refused(&explain(&format!("--topology {}", ["1"; 9999].join("x"))), &["9998 levels"]);
     refused(&explain("--topology 4 --rank 1 --format svg"), &["leave out --rank"]);
+    refused(&explain("--topology 4 --rank 1 --format html"), &["leave out --rank"]);
+    refused(&explain("--topology 5x13 --format html"), &["65 ranks", "64", "--format svg"]);
+    refused(&explain("--topology 4 --machine lassen"), &["leave out --algorithm", "--format html"]);
     refused(&explain("--topology 4 --placement no-such-file"), &["no-such-file", "cyclic"]);
     refused(&run("explain allgather --algorithm no-such --topology 4"), &["no-such", &gather]);
     refused(&run("explain gather --algorithm ring --topology 4"), &["\"gather\"", "allgather"]);
@@ -275,6 +278,23 @@ fn a_sweep_counts_what_it_verified() {
 fn svg_stands_alone() {
     let svg = run(&format!("explain allgather --algorithm {} --topology 2x2 --format svg", any("allgather"))).out;
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n") && svg.contains("class=\"far\""));
+}
+
+#[test]
+fn a_page_to_play_with_begins_as_asked() {
+    let page = run(
+        "explain allgather --algorithm bruck:radix=4 --topology 2x4 --placement cyclic --machine lassen --format html",
+    )
+    .out;
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    for part in [
+        r#""asked":["bruck","radix=4"]"#,
+        r#""name":"2x4, cyclic""#,
+        r#""regions":[[0,2,4,6],[1,3,5,7]]"#,
+        r#""machine":"lassen""#,
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Serialize for Document<'_> {
         object.serialize_field("algorithm", self.algorithm)?;
         object.serialize_field("ranks", &self.problem.ranks())?;
         object.serialize_field("root", &collective.rooted().then_some(root))?;
-        object.serialize_field("topology", &Region { topology, level: 0, index: 0 })?;
+        object.serialize_field("topology", topology)?;
         object.serialize_field("blocks", &self.blocks)?;
         object.serialize_field("counts", &self.counts())?;
         object.serialize_field("schedule", &self.schedules)?;
@@ -92,6 +92,19 @@ impl Document<'_> {
             formula: self.formula.map(|_| Formula { steps, messages, blocks, exact }),
             bound: Bounds::of(self.problem, self.schedules, self.blocks),
         }
+    }
+}
+
+/// Lists of ranks in the order of their seats, nested as the levels are.
+///
+/// ```
+/// let topology: allhands_schedule::Topology = "2x2x1".parse()?;
+/// assert_eq!(serde_json::to_string(&topology).unwrap(), "[[[0],[1]],[[2],[3]]]");
+/// # Ok::<(), allhands_schedule::Error>(())
+/// ```
+impl Serialize for Topology {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Region { topology: self, level: 0, index: 0 }.serialize(serializer)
     }
 }
 

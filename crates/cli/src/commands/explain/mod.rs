@@ -1,5 +1,8 @@
 //! `allhands explain`: what an algorithm does, step by step, and what it costs.
 
+mod costs;
+mod play;
+
 use std::io::{self, Write};
 
 use allhands::Evidence;
@@ -7,10 +10,11 @@ use allhands_model::{Allowance, Amount, Bound, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
     Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology,
-    Traffic, ports,
+    ports,
 };
 use clap::{Args, ValueEnum};
 
+use self::costs::Costs;
 use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes, machine, size};
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
@@ -30,6 +34,7 @@ use crate::screen::{self, counted};
   allhands explain allgather --algorithm bruck:radix=4 --topology 16 --bytes 1K
   allhands explain allgather --algorithm bruck --topology 65536x16 --rank 77
   allhands explain allgather --algorithm bruck --topology 2x4 --format svg > bruck.svg
+  allhands explain allgather --algorithm bruck --topology 4x4 --format html > bruck.html
   allhands explain allgather --algorithm bruck --topology 2x4 --format schedule > bruck.txt
   allhands verify --file bruck.txt
 
@@ -38,7 +43,9 @@ Formats:
   schedule  one operation a line; `allhands verify --file` reads it back
   json      for programs
   program   what the ranks execute: bytes, offsets and kernels resolved (with --bytes, else 8 a block)
-  svg       a picture: ranks are columns, steps are rows")]
+  svg       a picture: ranks are columns, steps are rows
+  html      a page to play with, at most 64 ranks: two schedules side by side, step by step, with
+            counts and estimated times; other algorithms, shapes and sizes to change to")]
 pub(crate) struct Explain {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
     collective: String,
@@ -48,9 +55,9 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE]")]
     algorithm: Option<String>,
 
-    /// The machine whose model chooses: a shipped one, or the path of a machine file [default: as programs do, what ALLHANDS_TUNING
-    /// and ALLHANDS_MACHINE name, else generic]
-    #[arg(long, value_name = "NAME|FILE", conflicts_with = "algorithm")]
+    /// The machine whose model chooses, or estimates the times of a page: a shipped one, or the path of a machine file [default: as
+    /// programs do, what ALLHANDS_TUNING and ALLHANDS_MACHINE name, else generic]
+    #[arg(long, value_name = "NAME|FILE")]
     machine: Option<String>,
 
     #[command(flatten)]
@@ -85,6 +92,7 @@ enum Format {
     Schedule,
     Program,
     Svg,
+    Html,
 }
 
 impl Explain {
@@ -97,8 +105,17 @@ impl Explain {
         let unit = self.bytes.as_deref().map(bytes).transpose()?;
         let memory = self.memory.as_deref().map(|text| size("--memory", text)).transpose()?;
         let allowance = Allowance { memory, ..Allowance::default() };
-        let Some(algorithm) = &self.algorithm else { return self.choice(&problem, unit, allowance) };
-        let choice = Choice::parse(collective, algorithm)?;
+        let choice = self.algorithm.as_deref().map(|name| Choice::parse(collective, name)).transpose()?;
+        if self.format == Format::Html {
+            return self.play(&problem, choice.as_ref(), unit, allowance);
+        }
+        let Some(choice) = choice else { return self.choice(&problem, unit, allowance) };
+        if self.machine.is_some() {
+            return Err(Failure::Usage(
+                "--machine says who chooses, or whose times a page shows; leave out --algorithm, or add --format html"
+                    .into(),
+            ));
+        }
         allowance.check(&choice.prepare(&problem)?, Amount::bytes(unit.unwrap_or(0)))?;
         if self.format == Format::Program {
             return programs(&choice.prepare(&problem)?, self.rank, unit.unwrap_or(8));
@@ -115,6 +132,31 @@ impl Explain {
         }
     }
 
+    /// The page.
+    fn play(&self, problem: &Problem, choice: Option<&Choice>, bytes: Option<u64>, allowance: Allowance) -> Result<()> {
+        if self.rank.is_some() {
+            return Err(Failure::Usage("--format html plays all ranks; leave out --rank".into()));
+        }
+        at_most(problem.ranks(), play::MOST_RANKS, "ask for fewer, or for --format svg")?;
+        if let Some(choice) = choice {
+            allowance.check(&choice.prepare(problem)?, Amount::bytes(bytes.unwrap_or(0)))?;
+        }
+        let (evidence, shape) = (self.evidence()?, self.seating.to_string());
+        let wish = play::Wish { problem, shape, choice, bytes, allowance, machine: evidence.machine() };
+        let mut out = screen::stdout();
+        out.write_all(play::page(&wish)?.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// What choices and estimates rest on.
+    fn evidence(&self) -> Result<Evidence> {
+        Ok(match &self.machine {
+            Some(name) => Evidence::of_machine(machine(name)?),
+            None => Evidence::of_environment(),
+        })
+    }
+
     /// What the library would choose.
     fn choice(&self, problem: &Problem, unit: Option<u64>, allowance: Allowance) -> Result<()> {
         let unit = if problem.collective == Collective::Barrier { Some(0) } else { unit };
@@ -124,10 +166,7 @@ impl Explain {
                     .into(),
             ));
         };
-        let evidence = match &self.machine {
-            Some(name) => Evidence::of_machine(machine(name)?),
-            None => Evidence::of_environment(),
-        };
+        let evidence = self.evidence()?;
         let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
         let each = if problem.counts.is_empty() { unit } else { unit * mean as u64 };
         // As programs ask by default, and have it: identical bits, and ranks with nothing between them on one node.
@@ -224,7 +263,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
             writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.choice())?;
             write!(out, "{schedule}")?;
         }
-        Format::Program => {}
+        Format::Program | Format::Html => {}
         Format::Svg => {
             return Err(Failure::Usage("--format svg shows messages between all ranks; leave out --rank".into()));
         }
@@ -282,7 +321,7 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
         }
         Format::Json => write_json(&mut out, prepared, &ensemble.schedules, Some(steps))?,
         Format::Schedule => write!(out, "{ensemble}")?,
-        Format::Program => {}
+        Format::Program | Format::Html => {}
         Format::Svg => write!(out, "{}", svg(&ensemble, &picture))?,
     }
     out.flush()?;
@@ -327,72 +366,4 @@ fn asked(problem: &Problem) -> String {
     let machine = if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { counted(ranks, "rank") };
     let root = if collective.rooted() { format!(" from root {root}") } else { String::new() };
     format!("{collective}{root}: {machine}")
-}
-
-/// What was counted, for the table beside the closed form and the lower bound.
-struct Costs {
-    counts: Counts,
-    /// Known only when all ranks are.
-    steps: Option<usize>,
-    far_steps: Option<usize>,
-    ports: usize,
-    bound: Bounds,
-}
-
-impl Costs {
-    fn write(&self, out: &mut impl Write, prepared: &Prepared, sizes: Option<Sizes>, header: [&str; 4]) -> Result<()> {
-        let (problem, blocks) = (prepared.problem(), prepared.blocks());
-        let bound = self.bound;
-        let formula = prepared.cost();
-        let Counts { sent, received, far_sent, far_received, combines, copies, scratch, .. } = &self.counts;
-        let in_bytes = |count: usize| match sizes.filter(|_| problem.counts.is_empty()) {
-            Some(sizes) => format!("{count} ({})", Sizes::words(sizes.of_blocks(problem, blocks, count))),
-            None => count.to_string(),
-        };
-        let by_formula = |count: String, Cost { exact, .. }: Cost| if exact { count } else { format!("≤ {count}") };
-        let mut table = screen::table(&header);
-        let mut row = |name: &str, counted: String, formula: String, bound: String| {
-            table.add_row([name.to_string(), counted, formula, bound]);
-        };
-        let nothing = String::new;
-        if let Some(steps) = self.steps {
-            row("steps", steps.to_string(), by_formula(formula.steps.to_string(), formula), bound.steps.to_string());
-        } else {
-            row(
-                "rounds",
-                self.counts.rounds.to_string(),
-                by_formula(formula.steps.to_string(), formula),
-                bound.steps.to_string(),
-            );
-        }
-        row("ports", self.ports.to_string(), nothing(), nothing());
-        row("messages sent", sent.messages.to_string(), by_formula(formula.messages.to_string(), formula), nothing());
-        row(
-            "blocks sent",
-            in_bytes(sent.blocks),
-            by_formula(in_bytes(formula.blocks), formula),
-            in_bytes(bound.blocks),
-        );
-        row("blocks received", in_bytes(received.blocks), nothing(), in_bytes(bound.blocks));
-        if problem.topology.regions(1) > 1 {
-            let far = |traffic: &Traffic| traffic.messages.to_string();
-            if let Some(steps) = self.far_steps {
-                row("far steps", steps.to_string(), nothing(), bound.far_steps.to_string());
-            }
-            row("far messages sent", far(far_sent), nothing(), nothing());
-            row("far messages received", far(far_received), nothing(), nothing());
-            row("far blocks sent", in_bytes(far_sent.blocks), nothing(), nothing());
-            row("far blocks received", in_bytes(far_received.blocks), nothing(), nothing());
-            // Where nodes are uneven, only the larger of the two is bound to be so large.
-            let most = far_sent.blocks.max(far_received.blocks);
-            row("far blocks, the larger", in_bytes(most), nothing(), in_bytes(bound.far_blocks));
-        }
-        for (name, count) in [("blocks combined", combines), ("blocks copied", copies), ("scratch blocks", scratch)] {
-            if *count > 0 {
-                row(name, in_bytes(*count), nothing(), nothing());
-            }
-        }
-        writeln!(out, "{}", table.trim_fmt())?;
-        Ok(())
-    }
 }
