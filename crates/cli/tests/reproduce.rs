@@ -30,7 +30,10 @@ fn figures_become_files_and_one_page() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     assert!(asked.iter().all(|id| table.contains(id)), "{table}");
-    assert!(table.contains("differs") && table.contains("matches in shape") && table.contains("report.html"), "{table}");
+    assert!(
+        table.contains("differs") && table.contains("matches in shape") && table.contains("report.html"),
+        "{table}"
+    );
     let names = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let names: BTreeSet<String> = names.map(|name| name.into_string().expect("a name")).collect();
     let expected = [

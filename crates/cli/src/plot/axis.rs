@@ -154,11 +154,17 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let sizes = Axis::logarithmic("", Unit::Bytes, 2);
-        assert_eq!(ticks(sizes, &[4.0, 1024.0]), ["4 B", "8 B", "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB"]);
+        assert_eq!(
+            ticks(sizes, &[4.0, 1024.0]),
+            ["4 B", "8 B", "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB"]
+        );
         let times = Axis::logarithmic("", Unit::Microseconds, 10);
         assert_eq!(ticks(times.clone(), &[3.0, 30.0]), ["5 µs", "10 µs", "20 µs"]);
         assert_eq!(ticks(times, &[0.1, 20_000.0]), ["100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]);
-        assert_eq!(ticks(Axis::linear("", Unit::Plain), &[2.0, 80.0]), ["0", "10", "20", "30", "40", "50", "60", "70", "80"]);
+        assert_eq!(
+            ticks(Axis::linear("", Unit::Plain), &[2.0, 80.0]),
+            ["0", "10", "20", "30", "40", "50", "60", "70", "80"]
+        );
     }
 
     #[test]

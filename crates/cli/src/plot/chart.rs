@@ -116,10 +116,7 @@ struct Frame {
 impl Frame {
     fn new(chart: &Chart) -> Frame {
         let points = || chart.lines.iter().flat_map(|line| &line.points);
-        Frame {
-            x: chart.x.over(points().map(|(x, _)| *x)),
-            y: chart.y.over(points().map(|(_, y)| *y)).roomy(),
-        }
+        Frame { x: chart.x.over(points().map(|(x, _)| *x)), y: chart.y.over(points().map(|(_, y)| *y)).roomy() }
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -182,7 +179,11 @@ mod tests {
             subtitle: String::new(),
             x: Axis::logarithmic("size", Unit::Bytes, 2),
             y: Axis::logarithmic("", Unit::Microseconds, 10),
-            lines: vec![Line::new("one", points.clone()), Line::new("two", points.clone()).dashed(), Line::bound(points)],
+            lines: vec![
+                Line::new("one", points.clone()),
+                Line::new("two", points.clone()).dashed(),
+                Line::bound(points),
+            ],
         };
         let svg = chart.svg();
         assert_eq!((svg.matches("class=\"time").count(), svg.matches("class=\"bound").count()), (2, 1));

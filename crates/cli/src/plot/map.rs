@@ -69,7 +69,8 @@ impl Map {
     /// Names of columns, and the key.
     fn under(&self, svg: &mut String, column: f64, bottom: f64) {
         let every = (34.0 / column).ceil().max(1.0) as usize;
-        for (index, name) in self.columns.iter().enumerate().filter(|(index, _)| (index + 1) % every == 0 || every == 1) {
+        for (index, name) in self.columns.iter().enumerate().filter(|(index, _)| (index + 1) % every == 0 || every == 1)
+        {
             let x = LEFT + column * (index as f64 + 0.5);
             let _ = writeln!(
                 svg,

@@ -42,6 +42,9 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([1.234, 12.34, 123.4].map(rounded), ["1.23", "12.3", "123"]);
         assert_eq!((ends([2.0, 1.0, 3.0]), mean_ratio([1.0, 4.0]), mean_ratio([])), ((1.0, 3.0), 2.0, 1.0));
-        assert_eq!((listed([1, 2]), size(512), size(4096), size(1 << 20)), ("1, 2".into(), "512 B".into(), "4 KiB".into(), "1 MiB".into()));
+        assert_eq!(
+            (listed([1, 2]), size(512), size(4096), size(1 << 20)),
+            ("1, 2".into(), "512 B".into(), "4 KiB".into(), "1 MiB".into())
+        );
     }
 }

@@ -43,8 +43,14 @@ fn opening(page: &mut String, made: &[(&Recipe, Figure)], effort: Effort) {
               it. A verdict follows from the comparison below each figure, by a rule:</p>\n<dl class=\"rule\">\n";
     let verdicts = [
         (Verdict::Matches, "every number is the paper's, and everything it says of the schedule is true of ours"),
-        (Verdict::Shape(String::new()), "what it says about times (who wins, where, what grows) is true of our times; the times are others"),
-        (Verdict::Differs(String::new()), "a number that should be equal is not, or something it says is not true here; the reason is given"),
+        (
+            Verdict::Shape(String::new()),
+            "what it says about times (who wins, where, what grows) is true of our times; the times are others",
+        ),
+        (
+            Verdict::Differs(String::new()),
+            "a number that should be equal is not, or something it says is not true here; the reason is given",
+        ),
     ];
     for (verdict, meaning) in verdicts {
         let same = made.iter().filter(|(_, figure)| figure.verdict.words() == verdict.words()).count();
@@ -155,7 +161,8 @@ fn comparison(page: &mut String, compared: &[Compared]) {
 fn table(page: &mut String, recipe: &Recipe, table: &Table) {
     let file = write::name(recipe, &table.name, "csv");
     let shown = table.rows.len().min(MOST_ROWS);
-    let words = if table.name.is_empty() { "numbers".into() } else { format!("numbers: {}", table.name.replace('-', " ")) };
+    let words =
+        if table.name.is_empty() { "numbers".into() } else { format!("numbers: {}", table.name.replace('-', " ")) };
     let _ = writeln!(
         page,
         "<details class=\"numbers\"><summary>{} <a href=\"{file}\">{file}</a></summary>\n<div class=\"wide\"><table>\n<thead><tr>",

@@ -48,8 +48,16 @@ pub(super) fn figure_1(_: Effort) -> Result<Figure> {
         Compared::exact("steps, log2(16)", 4, run.steps()),
         Compared::exact("non-local messages of the busiest process", 4, traffic.messages),
         Compared::exact("values in them", 15, traffic.blocks),
-        Compared::exact("regions to which region 0 sends in steps 1, 2 and 3", "3, 3, 3", [1, 2, 3].map(target).join(", ")),
-        Compared::exact("processes of region 0 that send to another region in steps 3 and 4", "4, 4", listed([senders(3), senders(4)])),
+        Compared::exact(
+            "regions to which region 0 sends in steps 1, 2 and 3",
+            "3, 3, 3",
+            [1, 2, 3].map(target).join(", "),
+        ),
+        Compared::exact(
+            "processes of region 0 that send to another region in steps 3 and 4",
+            "4, 4",
+            listed([senders(3), senders(4)]),
+        ),
         Compared::exact("the region to which they send in step 4", "2", target(4)),
     ];
     Ok(Figure::new(
@@ -72,7 +80,11 @@ pub(super) fn figure_2(_: Effort) -> Result<Figure> {
     let by_several = messages.iter().filter(|(_, count)| (2..4).contains(*count)).map(|(value, _)| *value);
     let held = |step: usize| -> BTreeSet<usize> { (0..16).map(|rank| run.held(rank, step)).collect() };
     let compared = [
-        Compared::exact("values on every process after steps 0 to 4", "1; 2; 4; 8; 16", [0, 1, 2, 3, 4].map(|step| listed(held(step))).join("; ")),
+        Compared::exact(
+            "values on every process after steps 0 to 4",
+            "1; 2; 4; 8; 16",
+            [0, 1, 2, 3, 4].map(|step| listed(held(step))).join("; "),
+        ),
         Compared::exact("values that all of region 0 send to region 3 in step 3", "3", listed(by_all)),
         Compared::exact("values that some of them send more than once", "1, 2, 4, 5", listed(by_several)),
     ];

@@ -50,10 +50,9 @@ fn modelled(lassen: &Machine, form: Form, regions: usize, size: usize, block: u6
             loc_bruck::bruck_printed(bruck_far, ranks, bytes),
             loc_bruck::loc_bruck_printed(loc_near, loc_far, regions, size, bytes),
         ),
-        Form::Corrected => (
-            loc_bruck::bruck(bruck_far, ranks, bytes),
-            loc_bruck::loc_bruck(loc_near, loc_far, regions, size, bytes),
-        ),
+        Form::Corrected => {
+            (loc_bruck::bruck(bruck_far, ranks, bytes), loc_bruck::loc_bruck(loc_near, loc_far, regions, size, bytes))
+        }
     };
     Pair { bruck: bruck * 1e6, loc: loc * 1e6 }
 }
@@ -82,7 +81,8 @@ pub(super) fn figure_7(_: Effort) -> Result<Figure> {
                 let cells = [pair.bruck, pair.loc, pair.gain()].map(rounded);
                 table.row([&form.name(), &size, &regions, &cells[0], &cells[1], &cells[2]]);
             }
-            let line = |cost: fn(&Pair) -> f64| nodes.iter().zip(&pairs).map(|(&x, pair)| (x as f64, cost(pair))).collect();
+            let line =
+                |cost: fn(&Pair) -> f64| nodes.iter().zip(&pairs).map(|(&x, pair)| (x as f64, cost(pair))).collect();
             lines.push(Line::new(&format!("Bruck, {size} PPN"), line(|pair| pair.bruck)).colour(colour));
             lines.push(Line::new(&format!("loc-Bruck, {size} PPN"), line(|pair| pair.loc)).colour(colour).dashed());
             gains.push(pairs.iter().map(Pair::gain).collect::<Vec<f64>>());

@@ -47,21 +47,26 @@ pub(super) fn figure_9(effort: Effort) -> Result<Figure> {
     let text = "Two 4-byte integers a process. Quartz has Omni-Path, 100 Gb/s, and its message costs are not published: the machine here is generic, an assumed \
                 cluster with such a network, a node being a region. The paper measured where nodes are a power of PPN; lines go through all powers of \
                 two, and what it says is tested at its own. Its reference line, MVAPICH2, is not ours to simulate.";
-    figure(text, "generic", &[4, 8, 16, 32], effort)
-        .map(|figure| figure.judged("Measured on Quartz there, simulated on an assumed machine here; the paper's text gives no times."))
+    figure(text, "generic", &[4, 8, 16, 32], effort).map(|figure| {
+        figure
+            .judged("Measured on Quartz there, simulated on an assumed machine here; the paper's text gives no times.")
+    })
 }
 
 pub(super) fn figure_10(effort: Effort) -> Result<Figure> {
     let text = "The same on Lassen, one socket a node being a region, with message costs fitted to published ping-pongs of that machine. Lines go \
                 through all powers of two of nodes; what the paper says is tested at powers of PPN, where it measured. Its reference \
                 line, Spectrum MPI, is not ours to simulate.";
-    figure(text, "lassen", &[4, 8, 16], effort)
-        .map(|figure| figure.judged("Measured on Lassen there, simulated with its message costs here; the paper's text gives no times."))
+    figure(text, "lassen", &[4, 8, 16], effort).map(|figure| {
+        figure
+            .judged("Measured on Lassen there, simulated with its message costs here; the paper's text gives no times.")
+    })
 }
 
 fn figure(text: &str, name: &str, per_node: &[usize], effort: Effort) -> Result<Figure> {
     let most = effort.either(1024, 16384);
-    let mut table = Table::new("", &["ppn", "nodes", "bruck us", "hierarchical us", "multi-lane us", "loc-bruck us", "gain"]);
+    let mut table =
+        Table::new("", &["ppn", "nodes", "bruck us", "hierarchical us", "multi-lane us", "loc-bruck us", "gain"]);
     let mut figure = Figure::new(text);
     let (mut gains, mut over_bruck) = (Vec::new(), Vec::new());
     for &size in per_node {
@@ -84,7 +89,9 @@ fn figure(text: &str, name: &str, per_node: &[usize], effort: Effort) -> Result<
         figure = figure.picture(Picture::new(&format!("{size}-ppn"), svg));
         let at_powers: Vec<&Point> = points.iter().filter(|point| is_power(point.nodes, size)).collect();
         over_bruck.push(mean_ratio(at_powers.iter().map(|point| point.times[0] / point.times[LOC])));
-        gains.extend(at_powers.into_iter().map(|point| (size, point.nodes, point.gain(), point.times[0] / point.times[LOC])));
+        gains.extend(
+            at_powers.into_iter().map(|point| (size, point.nodes, point.gain(), point.times[0] / point.times[LOC])),
+        );
     }
     Ok(figure.table(table).compare(said(per_node, &gains, &over_bruck)))
 }
@@ -123,5 +130,7 @@ fn said(per_node: &[usize], gains: &[(usize, usize, f64, f64)], over_bruck: &[f6
 }
 
 fn is_power(number: usize, base: usize) -> bool {
-    std::iter::successors(Some(base), |power| power.checked_mul(base)).take_while(|power| *power <= number).any(|power| power == number)
+    std::iter::successors(Some(base), |power| power.checked_mul(base))
+        .take_while(|power| *power <= number)
+        .any(|power| power == number)
 }

@@ -94,7 +94,8 @@ struct Sweep {
 
 impl Sweep {
     fn new(ranks: usize, bytes: u64, radices: &[usize]) -> Result<Sweep> {
-        let mut algorithms: Vec<String> = radices.iter().flat_map(|&radix| [named(BASIC, radix), named(MODIFIED, radix)]).collect();
+        let mut algorithms: Vec<String> =
+            radices.iter().flat_map(|&radix| [named(BASIC, radix), named(MODIFIED, radix)]).collect();
         algorithms.push(SPREAD.into());
         let times = simulated(ranks, &algorithms)?;
         let time = |algorithm: String| times[&algorithm][at(bytes)];
@@ -121,14 +122,19 @@ impl Sweep {
             subtitle: "simulated; dashed: the faster of spreading out and radix 2".into(),
             x: Axis::linear("radix", Unit::Plain),
             y: Axis::linear("", Unit::Microseconds),
-            lines: vec![Line::bound(ends.to_vec()), Line::new("Bruck", line(&self.basic)), Line::new("modified Bruck", line(&self.modified))],
+            lines: vec![
+                Line::bound(ends.to_vec()),
+                Line::new("Bruck", line(&self.basic)),
+                Line::new("modified Bruck", line(&self.modified)),
+            ],
         }
         .svg();
         Picture::new("", svg)
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new("", &["radix", "bruck us", "modified-bruck us", "faster of spread-out and radix 2, us"]);
+        let mut table =
+            Table::new("", &["radix", "bruck us", "modified-bruck us", "faster of spread-out and radix 2, us"]);
         for (index, radix) in self.radices.iter().enumerate() {
             table.row([radix, &rounded(self.basic[index]), &rounded(self.modified[index]), &rounded(self.library)]);
         }
@@ -180,11 +186,14 @@ pub(super) fn figure_2b(effort: Effort) -> Result<Figure> {
             counted(2048, 46)? == counted(2048, 48)?,
         ),
     ];
-    Ok(Figure::new(&format!("Radices doubled from 2 to 64, and 48, which the paper found best beside the root of 2048, 46. {}", machine_in_words()))
-        .picture(sweep.chart(ranks, 512))
-        .table(sweep.table())
-        .compare(compared)
-        .judged(INEXACT))
+    Ok(Figure::new(&format!(
+        "Radices doubled from 2 to 64, and 48, which the paper found best beside the root of 2048, 46. {}",
+        machine_in_words()
+    ))
+    .picture(sweep.chart(ranks, 512))
+    .table(sweep.table())
+    .compare(compared)
+    .judged(INEXACT))
 }
 
 pub(super) fn figure_3(asked: usize, bytes: u64, effort: Effort) -> Result<Figure> {
@@ -197,12 +206,34 @@ pub(super) fn figure_3(asked: usize, bytes: u64, effort: Effort) -> Result<Figur
     let printed = PRINTED.iter().find(|one| (one.0, one.2) == (asked, bytes)).map_or(0.0, |one| one.3);
     let best = sweep.best();
     let (near, least) = (sweep.modified(root), sweep.modified(best));
-    let rotation = sweep.basic.iter().zip(&sweep.modified).map(|(basic, modified)| faster(*modified, *basic)).fold(0.0, f64::max);
+    let rotation =
+        sweep.basic.iter().zip(&sweep.modified).map(|(basic, modified)| faster(*modified, *basic)).fold(0.0, f64::max);
     let compared = [
-        Compared::measured(&format!("radix {root}: less time than MPI_Alltoall"), printed, faster(near, sweep.library), " %", 0.25),
-        Compared::shape(&format!("radix {root} works well: at most a fifth above the best"), "yes", format!("{} of radix {best}'s time", rounded(near / least)), near <= 1.2 * least),
-        Compared::shape("radix 2 does not perform well", "in most cases", format!("{} of the best time", rounded(sweep.modified(2) / least)), sweep.modified(2) > 1.2 * least),
-        Compared::shape("modified Bruck gains on Bruck, but little: less than 15 %", "extremely limited", format!("at most {} %", rounded(rotation)), (0.0..15.0).contains(&rotation)),
+        Compared::measured(
+            &format!("radix {root}: less time than MPI_Alltoall"),
+            printed,
+            faster(near, sweep.library),
+            " %",
+            0.25,
+        ),
+        Compared::shape(
+            &format!("radix {root} works well: at most a fifth above the best"),
+            "yes",
+            format!("{} of radix {best}'s time", rounded(near / least)),
+            near <= 1.2 * least,
+        ),
+        Compared::shape(
+            "radix 2 does not perform well",
+            "in most cases",
+            format!("{} of the best time", rounded(sweep.modified(2) / least)),
+            sweep.modified(2) > 1.2 * least,
+        ),
+        Compared::shape(
+            "modified Bruck gains on Bruck, but little: less than 15 %",
+            "extremely limited",
+            format!("at most {} %", rounded(rotation)),
+            (0.0..15.0).contains(&rotation),
+        ),
     ];
     Ok(Figure::new(&format!("Both Brucks by radix, {} a block. {}", size(bytes), machine_in_words()))
         .picture(sweep.chart(ranks, bytes))
@@ -222,32 +253,50 @@ pub(super) fn figure_4a(effort: Effort) -> Result<Figure> {
         subtitle: "simulated".into(),
         x: Axis::logarithmic("bytes a block", Unit::Bytes, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
-        lines: vec![Line::new(&format!("modified Bruck, radix {radix}"), line(tuned)), Line::new("Bruck, radix 2", line(binary)), Line::new("spread-out", line(spread))],
+        lines: vec![
+            Line::new(&format!("modified Bruck, radix {radix}"), line(tuned)),
+            Line::new("Bruck, radix 2", line(binary)),
+            Line::new("spread-out", line(spread)),
+        ],
     }
     .svg();
-    let mut table = Table::new("", &["bytes", "modified-bruck us", "bruck, radix 2, us", "spread-out us", "faster by %"]);
-    let gains: Vec<f64> = (0..SIZES.len()).map(|index| faster(tuned[index], binary[index].min(spread[index]))).collect();
+    let mut table =
+        Table::new("", &["bytes", "modified-bruck us", "bruck, radix 2, us", "spread-out us", "faster by %"]);
+    let gains: Vec<f64> =
+        (0..SIZES.len()).map(|index| faster(tuned[index], binary[index].min(spread[index]))).collect();
     for (index, bytes) in SIZES.iter().enumerate() {
         let cells = [tuned[index], binary[index], spread[index], gains[index]].map(rounded);
         table.row([bytes, &cells[0], &cells[1], &cells[2], &cells[3]]);
     }
-    let ahead: Vec<String> = SIZES.iter().zip(&gains).filter(|(_, gain)| **gain > 0.0).map(|(bytes, _)| size(*bytes)).collect();
+    let ahead: Vec<String> =
+        SIZES.iter().zip(&gains).filter(|(_, gain)| **gain > 0.0).map(|(bytes, _)| size(*bytes)).collect();
     let long = SIZES.iter().zip(&gains).filter(|(bytes, _)| **bytes > 32).all(|(_, gain)| *gain > 0.0);
     let most = gains.iter().copied().fold(0.0, f64::max);
     let compared = [
-        Compared::shape("faster at all sizes but extremely short ones (here: from 64 B)", "yes", format!("at {}", listed(ahead)), long),
+        Compared::shape(
+            "faster at all sizes but extremely short ones (here: from 64 B)",
+            "yes",
+            format!("at {}", listed(ahead)),
+            long,
+        ),
         Compared::measured("the largest gain, here and in the other figures", 57.0, most, " %", 0.25),
     ];
-    Ok(Figure::new(&format!("The radix is the root of P, the size goes from 16 bytes to 1 KiB. {}", machine_in_words()))
-        .picture(Picture::new("", svg))
-        .table(table)
-        .compare(compared)
-        .judged(INEXACT))
+    Ok(Figure::new(&format!(
+        "The radix is the root of P, the size goes from 16 bytes to 1 KiB. {}",
+        machine_in_words()
+    ))
+    .picture(Picture::new("", svg))
+    .table(table)
+    .compare(compared)
+    .judged(INEXACT))
 }
 
 pub(super) fn figure_4b(effort: Effort) -> Result<Figure> {
     let counts: Vec<usize> = effort.either(vec![256, 512], vec![512, 1024, 2048, 4096]);
-    let mut table = Table::new("", &["processes", "radix", "modified-bruck us", "bruck, radix 2, us", "spread-out us", "faster by %"]);
+    let mut table = Table::new(
+        "",
+        &["processes", "radix", "modified-bruck us", "bruck, radix 2, us", "spread-out us", "faster by %"],
+    );
     let mut lines: [Vec<(f64, f64)>; 3] = Default::default();
     let mut gains = Vec::new();
     for &ranks in &counts {
@@ -266,7 +315,11 @@ pub(super) fn figure_4b(effort: Effort) -> Result<Figure> {
         subtitle: "simulated".into(),
         x: Axis::logarithmic("processes", Unit::Plain, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
-        lines: vec![Line::new("modified Bruck, radix root P", tuned), Line::new("Bruck, radix 2", binary), Line::new("spread-out", spread)],
+        lines: vec![
+            Line::new("modified Bruck, radix root P", tuned),
+            Line::new("Bruck, radix 2", binary),
+            Line::new("spread-out", spread),
+        ],
     }
     .svg();
     let words = listed(gains.iter().map(|gain| format!("{} %", rounded(*gain))));
@@ -285,8 +338,8 @@ pub(super) fn figure_4b(effort: Effort) -> Result<Figure> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::super::timed::time;
+    use super::*;
 
     /// Under one port and one price a simulation is the paper's cost, and the fit lies where two of its four numbers pull it each way.
     #[test]
@@ -294,7 +347,8 @@ mod tests {
         let free = Machine { copy: 0.0, ..network() };
         let network = Postal { latency: free.levels[0].protocols[0].latency, per_byte: PER_BYTE };
         for radix in [2, 5, 8, 23] {
-            let simulated = time(&free, Collective::Alltoall, &Topology::flat(64).unwrap(), &named(MODIFIED, radix), 64).unwrap();
+            let simulated =
+                time(&free, Collective::Alltoall, &Topology::flat(64).unwrap(), &named(MODIFIED, radix), 64).unwrap();
             let formula = radix::time(network, 64, radix, 64) * 1e6;
             assert!((simulated / formula - 1.0).abs() < 1e-9, "{radix}: {simulated} beside {formula}");
         }

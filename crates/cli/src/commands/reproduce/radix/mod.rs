@@ -26,9 +26,15 @@ pub(super) const RECIPES: &[Recipe] = &[
     recipe("radix-2a", "Figure 2a", "Steps and blocks of every radix, 4096 processes", figure_2a),
     recipe("radix-2b", "Figure 2b", "2048 processes, 512 bytes, by radix", measured::figure_2b),
     recipe("radix-3a", "Figure 3a", "512 processes, 64 bytes, by radix", |effort| measured::figure_3(512, 64, effort)),
-    recipe("radix-3b", "Figure 3b", "512 processes, 1024 bytes, by radix", |effort| measured::figure_3(512, 1024, effort)),
-    recipe("radix-3c", "Figure 3c", "4096 processes, 64 bytes, by radix", |effort| measured::figure_3(4096, 64, effort)),
-    recipe("radix-3d", "Figure 3d", "4096 processes, 1024 bytes, by radix", |effort| measured::figure_3(4096, 1024, effort)),
+    recipe("radix-3b", "Figure 3b", "512 processes, 1024 bytes, by radix", |effort| {
+        measured::figure_3(512, 1024, effort)
+    }),
+    recipe("radix-3c", "Figure 3c", "4096 processes, 64 bytes, by radix", |effort| {
+        measured::figure_3(4096, 64, effort)
+    }),
+    recipe("radix-3d", "Figure 3d", "4096 processes, 1024 bytes, by radix", |effort| {
+        measured::figure_3(4096, 1024, effort)
+    }),
     recipe("radix-4a", "Figure 4a", "4096 processes, radix 64, by size", measured::figure_4a),
     recipe("radix-4b", "Figure 4b", "1024 bytes, the best radix, by processes", measured::figure_4b),
 ];
@@ -49,7 +55,11 @@ fn figure_1(_: Effort) -> Result<Figure> {
         figure = figure
             .picture(run.schedule(&format!("radix-{radix}")))
             .compare([Compared::exact(&what, printed, counts.rounds).because(because)])
-            .compare([Compared::exact(&format!("Equation 2 with radix {radix}, and the schedule"), by_formula, counts.rounds)]);
+            .compare([Compared::exact(
+                &format!("Equation 2 with radix {radix}, and the schedule"),
+                by_formula,
+                counts.rounds,
+            )]);
     }
     Ok(figure.table(table).judged(""))
 }
@@ -70,7 +80,8 @@ fn figure_2a(_: Effort) -> Result<Figure> {
         .collect();
     let mut table = Table::new("", &["radix", "numC", "numD"]);
     all.iter().for_each(|(radix, steps, blocks)| table.row([radix, steps, blocks]));
-    let pick = |value: fn(&(usize, usize, usize)) -> usize| all.iter().map(|one| (one.0 as f64, value(one) as f64)).collect();
+    let pick =
+        |value: fn(&(usize, usize, usize)) -> usize| all.iter().map(|one| (one.0 as f64, value(one) as f64)).collect();
     let svg = Chart {
         title: "Steps and blocks of a process by radix, P = 4096".into(),
         subtitle: "Equations 2 and 3; dashed: spreading out, 4095 messages of one block".into(),
@@ -90,16 +101,46 @@ fn figure_2a(_: Effort) -> Result<Figure> {
     let mut compared: Vec<Compared> = Vec::new();
     for radix in [2, 16, 64, 100, 1000, 4095] {
         let formula = (radix::messages(ranks, radix), radix::all_blocks(ranks, radix));
-        let (what, pair) = (format!("steps and blocks with radix {radix}: the paper's equations, and the schedule"), counted(ranks, radix)?);
-        compared.push(Compared::exact(&what, format!("{}, {}", formula.0, formula.1), format!("{}, {}", pair.0, pair.1)));
+        let (what, pair) = (
+            format!("steps and blocks with radix {radix}: the paper's equations, and the schedule"),
+            counted(ranks, radix)?,
+        );
+        compared.push(Compared::exact(
+            &what,
+            format!("{}, {}", formula.0, formula.1),
+            format!("{}, {}", pair.0, pair.1),
+        ));
     }
     // numC over (r - 1) is the number of digits, which is 2 from the root on.
-    let straight = all.iter().filter(|one| one.0 >= root).all(|&(radix, steps, _)| steps.abs_diff(radix - 1) <= ranks.div_ceil(radix));
+    let straight = all
+        .iter()
+        .filter(|one| one.0 >= root)
+        .all(|&(radix, steps, _)| steps.abs_diff(radix - 1) <= ranks.div_ceil(radix));
     compared.extend([
-        Compared::stated("at radix 64, the root of P, numD is about twice the linear value", "about 2", rounded(blocks as f64 / linear as f64), blocks.abs_diff(2 * linear) * 20 < linear),
-        Compared::stated("there numC is much less than the linear one", "much less", format!("{steps} of {linear}"), steps * 10 < linear),
-        Compared::stated("most of the fall of numD comes before the root", "dramatic", format!("{} % of it", rounded(fallen)), fallen > 75.0),
-        Compared::stated("numC grows nearly linearly: r - 1 and a rest of at most P / r, from the root on", "yes", straight, straight),
+        Compared::stated(
+            "at radix 64, the root of P, numD is about twice the linear value",
+            "about 2",
+            rounded(blocks as f64 / linear as f64),
+            blocks.abs_diff(2 * linear) * 20 < linear,
+        ),
+        Compared::stated(
+            "there numC is much less than the linear one",
+            "much less",
+            format!("{steps} of {linear}"),
+            steps * 10 < linear,
+        ),
+        Compared::stated(
+            "most of the fall of numD comes before the root",
+            "dramatic",
+            format!("{} % of it", rounded(fallen)),
+            fallen > 75.0,
+        ),
+        Compared::stated(
+            "numC grows nearly linearly: r - 1 and a rest of at most P / r, from the root on",
+            "yes",
+            straight,
+            straight,
+        ),
     ]);
     Ok(Figure::new(
         "How many messages a process sends and how many blocks in them, for every radix from 2 to P - 1. The divisions in the paper's formula for numD must be whole \

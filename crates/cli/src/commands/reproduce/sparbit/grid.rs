@@ -139,8 +139,7 @@ pub(super) fn grid(case: Case, effort: Effort) -> Result<Arc<Grid>> {
 fn compute(case: Case, effort: Effort) -> Result<Grid> {
     let machine = machine(case.cluster)?;
     let every = effort.either(8, 1);
-    let ranks: Vec<usize> =
-        (1..=case.most / 8).step_by(every).flat_map(|step| [8 * step - 3, 8 * step]).collect();
+    let ranks: Vec<usize> = (1..=case.most / 8).step_by(every).flat_map(|step| [8 * step - 3, 8 * step]).collect();
     let sizes: Vec<u64> = (0..=20).step_by(effort.either(4, 1)).map(|power| 1 << power).collect();
     let column = |&ranks: &usize| -> Result<Vec<Cell>> {
         let topology = case.spread(ranks)?;

@@ -26,7 +26,9 @@ pub(super) const RECIPES: &[Recipe] = &[
     recipe("sparbit-3", "Figure 3", "Buffers of 5 processes, step by step", figure_3),
     recipe("sparbit-5a", "Figure 5a", "The best algorithm on Yahoo, sequential", |effort| maps::best(CASES[0], effort)),
     recipe("sparbit-5b", "Figure 5b", "The best algorithm on Yahoo, cyclic", |effort| maps::best(CASES[1], effort)),
-    recipe("sparbit-5c", "Figure 5c", "The best algorithm on Cervino, sequential", |effort| maps::best(CASES[2], effort)),
+    recipe("sparbit-5c", "Figure 5c", "The best algorithm on Cervino, sequential", |effort| {
+        maps::best(CASES[2], effort)
+    }),
     recipe("sparbit-5d", "Figure 5d", "The best algorithm on Cervino, cyclic", |effort| maps::best(CASES[3], effort)),
     recipe("sparbit-table-1", "Table I", "Where Sparbit is best by minimum, average and maximum", tables::table_1),
     recipe("sparbit-table-2", "Table II", "How much Sparbit improves on the second best", tables::table_2),
@@ -45,14 +47,19 @@ fn figure_3(_: Effort) -> Result<Figure> {
         blocks.collect::<Vec<_>>().join(" ")
     };
     let distance = |step: usize| {
-        let mut distances: Vec<usize> = run.messages(step).iter().map(|message| (message.to + 5 - message.from) % 5).collect();
+        let mut distances: Vec<usize> =
+            run.messages(step).iter().map(|message| (message.to + 5 - message.from) % 5).collect();
         distances.dedup();
         listed(distances)
     };
     let compared = [
         Compared::exact("steps, the logarithm of 5 rounded up", 3, run.steps()),
         Compared::exact("distances", "4, 2, 1", [1, 2, 3].map(distance).join(", ")),
-        Compared::exact("blocks that each process sends", "1, 1, 2", listed([1, 2, 3].map(|step| run.messages(step)[0].blocks))),
+        Compared::exact(
+            "blocks that each process sends",
+            "1, 1, 2",
+            listed([1, 2, 3].map(|step| run.messages(step)[0].blocks)),
+        ),
         Compared::exact("blocks that arrive at processes 0 to 4 in step 0", "1 2 3 4 0", arrives(1)),
         Compared::exact("in step 1: the one from step 0 is not sent on", "3 4 0 1 2", arrives(2)),
         Compared::exact("in step 2: the own block and that of step 1", "2+4 0+3 1+4 0+2 1+3", arrives(3)),

@@ -109,8 +109,7 @@ fn summary(mut gains: Vec<f64>) -> [f64; 3] {
 }
 
 pub(super) fn table_2(effort: Effort) -> Result<Figure> {
-    let mut table =
-        Table::new("", &["cluster", "metric", "mean %", "here", "median %", "here", "highest %", "here"]);
+    let mut table = Table::new("", &["cluster", "metric", "mean %", "here", "median %", "here", "highest %", "here"]);
     let mut averages = Vec::new();
     let mut compared = Vec::new();
     for (case, printed) in CASES.into_iter().zip(IMPROVEMENTS) {
@@ -123,7 +122,13 @@ pub(super) fn table_2(effort: Effort) -> Result<Figure> {
             if metric == Metric::Average {
                 averages.push(ours[0]);
                 compared.push(Compared::measured(&format!("{}: mean", called(case)), printed[0], ours[0], " %", 0.15));
-                compared.push(Compared::measured(&format!("{}: highest", called(case)), printed[2], ours[2], " %", 0.15));
+                compared.push(Compared::measured(
+                    &format!("{}: highest", called(case)),
+                    printed[2],
+                    ours[2],
+                    " %",
+                    0.15,
+                ));
             }
         }
     }
