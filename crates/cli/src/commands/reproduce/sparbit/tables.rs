@@ -132,6 +132,13 @@ pub(super) fn table_2(effort: Effort) -> Result<Figure> {
             }
         }
     }
+    for (case, above, printed) in [(CASES[0], 128, 60.64), (CASES[2], 168, 43.86)] {
+        let grid = grid(case, effort)?;
+        let part = grid.cells().filter(|cell| cell.ranks > above && (1 << 10..=1 << 18).contains(&cell.bytes));
+        let [mean, ..] = summary(part.filter_map(|cell| cell.improvement(Metric::Average)).collect());
+        let what = format!("{}: mean above {above} processes, 1 to 256 KiB", called(case));
+        compared.push(Compared::measured(&what, printed, mean, " %", 0.15));
+    }
     for (name, sequential, cyclic) in [("yahoo", averages[0], averages[1]), ("cervino", averages[2], averages[3])] {
         compared.push(Compared::shape(
             &format!("{name}: smaller with cyclic placement"),
