@@ -18,7 +18,7 @@ const MOST_ROWS: usize = 60;
 pub(super) fn html(made: &[(&Recipe, Figure)], effort: Effort) -> String {
     let mut page = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    page += "<title>Five papers, reproduced</title>\n<link rel=\"icon\" href=\"data:,\">\n";
+    page += "<title>The papers, reproduced</title>\n<link rel=\"icon\" href=\"data:,\">\n";
     let _ = write!(page, "<style>\n{PAGE}</style>\n</head>\n<body>\n<main>\n");
     opening(&mut page, made, effort);
     contents(&mut page, made);
@@ -38,7 +38,7 @@ pub(super) fn html(made: &[(&Recipe, Figure)], effort: Effort) -> String {
 }
 
 fn opening(page: &mut String, made: &[(&Recipe, Figure)], effort: Effort) {
-    *page += "<header>\n<h1>Five papers, reproduced</h1>\n<p class=\"lead\">What the papers draw is drawn here from schedules that the verifier has proved right. What they model is computed \
+    *page += "<header>\n<h1>The papers, reproduced</h1>\n<p class=\"lead\">What the papers draw is drawn here from schedules that the verifier has proved right. What they model is computed \
               from their equations, as printed and as corrected. What they measured is simulated on a description of their machine, or of one like \
               it. A verdict follows from the comparison below each figure, by a rule:</p>\n<dl class=\"rule\">\n";
     let verdicts = [
@@ -118,7 +118,7 @@ fn picture(page: &mut String, recipe: &Recipe, picture: &Picture) {
     // A schedule keeps its size: one of many ranks is scrolled.
     let size = if *opens { "svg { max-width: none; }" } else { "" };
     let drawing = format!(
-        "<figure class=\"picture\" data-file=\"{file}\"><template shadowrootmode=\"open\">{}<style>{DARK}{size}</style></template></figure>",
+        "<div class=\"picture\" data-file=\"{file}\"><template shadowrootmode=\"open\">{}<style>{DARK}{size}</style></template></div>",
         svg.trim_end()
     );
     if *opens {
@@ -146,7 +146,8 @@ fn comparison(page: &mut String, compared: &[Compared]) {
             Agreement::Apart => ("apart", "another"),
             Agreement::Fails => ("other", "differs"),
         };
-        let why = if because.is_empty() { String::new() } else { format!("<small>{}</small>", escape(because)) };
+        let told = because.is_empty() || matches!(agrees, Agreement::Same | Agreement::Holds);
+        let why = if told { String::new() } else { format!("<small>{}</small>", escape(because)) };
         let _ = writeln!(
             page,
             "<tr><th scope=\"row\">{}{why}</th><td data-of=\"paper\">{}</td><td data-of=\"here\">{}</td><td class=\"{class}\">{word}</td></tr>",

@@ -64,7 +64,7 @@ pub(super) fn figure_10(effort: Effort) -> Result<Figure> {
 }
 
 fn figure(text: &str, name: &str, per_node: &[usize], effort: Effort) -> Result<Figure> {
-    let most = effort.either(1024, 16384);
+    let most = effort.either(1024, 4096);
     let mut table =
         Table::new("", &["ppn", "nodes", "bruck us", "hierarchical us", "multi-lane us", "loc-bruck us", "gain"]);
     let mut figure = Figure::new(text);

@@ -41,7 +41,8 @@ fn map(grid: &Grid, title: &str, with_sparbit: bool) -> String {
     let mut key: Vec<(String, String)> =
         (1..ALGORITHMS.len()).map(|index| (ALGORITHMS[index].into(), COLOURS[index].into())).collect();
     if with_sparbit {
-        let shades = [5.0, 30.0, 60.0, 85.0].map(|gain| (format!("sparbit by {gain} %"), grey(gain)));
+        let shades = [(5.0, "sparbit, by 5 %"), (40.0, "40 %"), (80.0, "80 %")];
+        let shades = shades.map(|(gain, words)| (words.into(), grey(gain)));
         key.extend(shades);
     }
     plot::Map {
