@@ -44,7 +44,12 @@ impl Axis {
     }
 
     fn place(&self, value: f64) -> f64 {
-        self.logarithm.map_or(value, |base| value.ln() / f64::from(base).ln())
+        match self.logarithm {
+            None => value,
+            Some(2) => value.log2(),
+            Some(10) => value.log10(),
+            Some(base) => value.ln() / f64::from(base).ln(),
+        }
     }
 }
 

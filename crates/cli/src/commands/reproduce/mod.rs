@@ -121,6 +121,35 @@ mod tests {
         });
     }
 
+    /// What the papers draw and count is ours to the last number; where it is not, the paper's own equation is on our side.
+    #[test]
+    fn what_is_printed_exactly_is_the_same() {
+        let made = |id: &str| {
+            let recipe = recipes().find(|recipe| recipe.id == id).unwrap();
+            (recipe.make)(Effort::Quick).unwrap()
+        };
+        for id in ["loc-bruck-1", "loc-bruck-2", "loc-bruck-4", "loc-bruck-5", "loc-bruck-6", "radix-2a", "sparbit-3"] {
+            let figure = made(id);
+            assert_eq!(figure.verdict, figure::Verdict::Matches, "{id}");
+        }
+        let numbers = |id: &str, what: &str| {
+            let compared = made(id).compared;
+            let one = compared.iter().find(|one| one.what == what).unwrap_or_else(|| panic!("{id}: {what}"));
+            (one.paper.clone(), one.ours.clone())
+        };
+        let same = |number: &str| (number.to_string(), number.to_string());
+        assert_eq!(numbers("loc-bruck-1", "values in them"), same("15"));
+        assert_eq!(numbers("loc-bruck-5", "values that a process sends to other regions, at most"), same("4"));
+        assert_eq!(numbers("loc-bruck-6", "P7 receives from, values of regions"), same("P55: 13, 14, 15, 0"));
+        assert_eq!(numbers("radix-1", "steps with radix 2"), same("3"));
+        assert_eq!(numbers("radix-1", "steps with radix 4"), ("5".into(), "4".into()));
+        assert_eq!(numbers("radix-1", "Equation 2 with radix 4, and the schedule"), same("4"));
+        assert_eq!(
+            numbers("sparbit-table-1", "yahoo sequential: the printed sets add up to the printed total"),
+            same("746")
+        );
+    }
+
     #[test]
     fn ids_are_unique_and_begin_with_their_paper() {
         let ids: BTreeSet<&str> = recipes().map(|recipe| recipe.id).collect();

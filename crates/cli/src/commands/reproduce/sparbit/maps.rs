@@ -121,17 +121,34 @@ pub(super) fn best(case: Case, effort: Effort) -> Result<Figure> {
     let (cluster, placement) = (case.cluster, case.placement());
     let share = wins(&here);
     let mut compared = vec![Compared::measured("cells where Sparbit is the fastest", printed(case), share, " %", 0.15)];
+    let of = |cluster: &str, cyclic: bool| -> Result<f64> {
+        let case = CASES.into_iter().find(|other| other.cluster == cluster && other.cyclic == cyclic).unwrap_or(case);
+        Ok(wins(&*grid(case, effort)?))
+    };
+    let against = |one: f64, other: f64| format!("{} % against {} %", rounded(one), rounded(other));
     if case.cyclic {
-        let other = CASES.into_iter().find(|other| other.cluster == cluster && !other.cyclic).unwrap_or(case);
-        let sequential = wins(&*grid(other, effort)?);
-        compared.push(Compared::shape(
-            "fewer than with sequential placement",
-            "yes",
-            format!("{} % against {} %", rounded(share), rounded(sequential)),
-            share < sequential,
-        ));
+        let sequential = of(cluster, false)?;
+        let what = "fewer than with sequential placement";
+        compared.push(Compared::shape(what, "yes", against(share, sequential), share < sequential));
     } else {
         compared.extend(sequential(&here));
+    }
+    if cluster == "cervino" {
+        let yahoo = of("yahoo", case.cyclic)?;
+        compared.push(match case.cyclic {
+            false => Compared::shape(
+                "fewer than on Yahoo, whose network has more levels",
+                "yes",
+                against(share, yahoo),
+                share < yahoo,
+            )
+            .because("of Cervino's costs only the bandwidth of the links is known, and two ranks on a core are not modelled."),
+            true => {
+                let kept = [share / of("cervino", false)?, yahoo / of("yahoo", false)?].map(|part| 100.0 * part);
+                let what = "of the sequential share, more is left than on Yahoo";
+                Compared::shape(what, "yes", against(kept[0], kept[1]), kept[0] > kept[1])
+            }
+        });
     }
     let count = here.cells().count();
     let cases = if effort == Effort::Full { count.to_string() } else { format!("{count} (quick)") };
