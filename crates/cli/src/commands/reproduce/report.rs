@@ -107,7 +107,7 @@ fn section(page: &mut String, recipe: &Recipe, figure: &Figure) {
     }
     comparison(page, &figure.compared);
     for one in &figure.tables {
-        table(page, recipe, one);
+        table(page, recipe, one, figure.pictures.is_empty());
     }
     *page += "</article>\n";
 }
@@ -159,14 +159,16 @@ fn comparison(page: &mut String, compared: &[Compared]) {
     *page += "</tbody></table></div>\n";
 }
 
-fn table(page: &mut String, recipe: &Recipe, table: &Table) {
+/// Open from the start if there is nothing else to see.
+fn table(page: &mut String, recipe: &Recipe, table: &Table, open: bool) {
     let file = write::name(recipe, &table.name, "csv");
     let shown = table.rows.len().min(MOST_ROWS);
     let words =
         if table.name.is_empty() { "numbers".into() } else { format!("numbers: {}", table.name.replace('-', " ")) };
     let _ = writeln!(
         page,
-        "<details class=\"numbers\"><summary>{} <a href=\"{file}\">{file}</a></summary>\n<div class=\"wide\"><table>\n<thead><tr>",
+        "<details class=\"numbers\"{}><summary>{} <a href=\"{file}\">{file}</a></summary>\n<div class=\"wide\"><table>\n<thead><tr>",
+        if open { " open" } else { "" },
         escape(&words)
     );
     for name in &table.head {

@@ -72,7 +72,7 @@ fn figure(text: &str, name: &str, per_node: &[usize], effort: Effort) -> Result<
     for &size in per_node {
         let points = sweep(name, size, most)?;
         for Point { nodes, times } in &points {
-            let cells = times.map(|time| rounded(time));
+            let cells = times.map(rounded);
             let gain = rounded(Point { nodes: *nodes, times: *times }.gain());
             table.row([&size, nodes, &cells[0], &cells[1], &cells[2], &cells[3], &gain]);
         }

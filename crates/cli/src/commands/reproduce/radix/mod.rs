@@ -138,7 +138,7 @@ fn figure_2a(_: Effort) -> Result<Figure> {
         Compared::stated(
             "numC grows nearly linearly: r - 1 and a rest of at most P / r, from the root on",
             "yes",
-            straight,
+            if straight { "yes" } else { "no" },
             straight,
         ),
     ]);

@@ -130,8 +130,14 @@ pub(super) fn best(case: Case, effort: Effort) -> Result<Figure> {
         let sequential = of(cluster, false)?;
         let what = "fewer than with sequential placement";
         compared.push(Compared::shape(what, "yes", against(share, sequential), share < sequential));
+        let other = CASES.into_iter().find(|other| other.cluster == cluster && !other.cyclic).unwrap_or(case);
+        let bruck = |grid: &Grid| grid.share(|cell| [BRUCK, DOUBLING].contains(&fastest(cell)));
+        let (cyclic, sequential) = (bruck(&here), bruck(&*grid(other, effort)?));
+        let what = "more cells for Bruck and recursive doubling, now better placed, than with sequential placement";
+        compared.push(Compared::shape(what, "yes", against(cyclic, sequential), cyclic > sequential));
     } else {
         compared.extend(sequential(&here));
+        compared.extend(around(&here, if cluster == "yahoo" { 128 } else { 288 }));
     }
     if cluster == "cervino" {
         let yahoo = of("yahoo", case.cyclic)?;
@@ -187,6 +193,47 @@ fn sequential(grid: &Grid) -> Vec<Compared> {
             "Sparbit is simulated with its blocks packed into one message, and packing long blocks takes its time, which the authors' code saves.",
         ),
     ]
+}
+
+fn fastest(cell: &Cell) -> usize {
+    cell.best(0..ALGORITHMS.len(), Metric::Average)
+}
+
+/// Where Sparbit's area lies: up to so many processes between two others, beyond them over the large sizes.
+fn around(grid: &Grid, turning: usize) -> Vec<Compared> {
+    let short: Vec<&Cell> = grid.cells().filter(|cell| cell.ranks <= turning && cell.bytes <= 8).collect();
+    let long: Vec<&Cell> = grid.cells().filter(|cell| cell.ranks > turning && cell.bytes > 1024).collect();
+    let share = |cells: &[&Cell], wanted: &[usize]| {
+        100.0 * cells.iter().filter(|cell| wanted.contains(&fastest(cell))).count() as f64 / cells.len().max(1) as f64
+    };
+    let logarithmic = share(&short, &[BRUCK, DOUBLING]);
+    let gains: Vec<f64> = short.iter().filter_map(|cell| cell.improvement(Metric::Average)).collect();
+    let mean = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
+    let sparbit = share(&long, &[SPARBIT]);
+    let mut said = vec![
+        Compared::shape(
+            &format!("up to {turning} processes the shortest blocks (here: 8 B) go to Bruck and recursive doubling"),
+            "yes",
+            format!("{} % of cells", rounded(logarithmic)),
+            logarithmic > 50.0,
+        )
+        .because(&format!(
+            "Sparbit wins here by {} % on average; the authors' code sends every block of a round by itself, which costs most where messages are short.",
+            rounded(mean)
+        )),
+    ];
+    if !long.is_empty() {
+        said.push(
+            Compared::shape(
+                &format!("above {turning} processes most large blocks (above 1 KiB) go to Sparbit"),
+                "the majority",
+                format!("{} % of cells", rounded(sparbit)),
+                sparbit > 50.0,
+            )
+            .because("the paper puts that change down to more ranks than cores, which are not modelled."),
+        );
+    }
+    said
 }
 
 #[cfg(test)]

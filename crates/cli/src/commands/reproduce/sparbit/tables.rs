@@ -79,8 +79,8 @@ pub(super) fn table_1(effort: Effort) -> Result<Figure> {
         ).because("with cyclic placement Sparbit gains a few per cent here, and the first and the last rank may tell otherwise; where ranks wait for each other is what the model knows least."));
     }
     Ok(Figure::new(
-        "In how many cases Sparbit is the best by minimum, average and maximum time, and by which of these together. A case that is best by one is mostly best \
-         by all.",
+        "In how many cases Sparbit is the best by minimum, average and maximum time, and by which of these together. In the paper a case \
+         that is best by one is mostly best by all.",
     )
     .table(table)
     .compare(compared)
@@ -102,7 +102,7 @@ fn summary(mut gains: Vec<f64>) -> [f64; 3] {
     let mean = gains.iter().sum::<f64>() / count.max(1) as f64;
     let median = match count {
         0 => 0.0,
-        _ if count % 2 == 0 => (gains[count / 2 - 1] + gains[count / 2]) / 2.0,
+        _ if count.is_multiple_of(2) => (gains[count / 2 - 1] + gains[count / 2]) / 2.0,
         _ => gains[count / 2],
     };
     [mean, median, gains.last().copied().unwrap_or(0.0)]
