@@ -152,7 +152,7 @@ impl Field {
     fn backward(&self, modes: &[f64]) -> Vec<Vec<f64>> {
         let plane = |index: usize| {
             superposed(&KEPT, self.first + index, self.all, 1.0, |mode, value| {
-                let place = (mode - KEPT[0]) * NUMBERS + 2 * value;
+                let place = KEPT.iter().position(|kept| *kept == mode).unwrap_or(0) * NUMBERS + 2 * value;
                 (modes[place], modes[place + 1])
             })
         };
@@ -170,7 +170,13 @@ impl Field {
 }
 
 /// A plane as the sum of modes, each turned by as much as it turns up to that plane.
-fn superposed(modes: &[usize], plane: usize, planes: usize, factor: f64, amplitude: impl Fn(usize, usize) -> (f64, f64)) -> Vec<f64> {
+fn superposed(
+    modes: &[usize],
+    plane: usize,
+    planes: usize,
+    factor: f64,
+    amplitude: impl Fn(usize, usize) -> (f64, f64),
+) -> Vec<f64> {
     let mut values = vec![0.0; NUMBERS];
     for &mode in modes {
         let (cos, sin) = turned(mode, plane, planes);

@@ -70,7 +70,9 @@ fn run(arguments: &Arguments) -> Result<()> {
 
 fn print(all: &[Times], ranks: usize, kind: &str) {
     let runs = all.first().map_or(0, |times| times.allgatherv.len());
-    println!("fourier_filter: {ranks} {kind}, two messages of 90464 bytes, the rest empty; {runs} runs each, all right");
+    println!(
+        "fourier_filter: {ranks} {kind}, two messages of 90464 bytes, the rest empty; {runs} runs each, all right"
+    );
     println!("{:<16} {:>34} {:>34}", "us: median (half of the runs)", "reduce_scatter", "allgatherv");
     for Times { name, reduce_scatter, allgatherv } in all {
         println!("{name:<16} {:>34} {:>34}", spread(reduce_scatter), spread(allgatherv));

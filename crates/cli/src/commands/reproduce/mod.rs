@@ -2,7 +2,9 @@
 
 mod drawn;
 mod figure;
+mod jocksch;
 mod loc_bruck;
+mod nap;
 mod numbers;
 mod radix;
 mod report;
@@ -22,7 +24,7 @@ use crate::screen;
 
 /// Every figure and table there is, paper by paper.
 fn recipes() -> impl Iterator<Item = &'static Recipe> {
-    [loc_bruck::RECIPES, radix::RECIPES, sparbit::RECIPES].into_iter().flatten()
+    [loc_bruck::RECIPES, radix::RECIPES, sparbit::RECIPES, nap::RECIPES, jocksch::RECIPES].into_iter().flatten()
 }
 
 /// Make the figures and tables of the papers again, and compare

@@ -21,20 +21,29 @@ fn mutual(messages: &[Message]) -> bool {
 
 /// How far down messages of a step go, modulo the nodes, if all go equally far.
 fn shift(messages: &[Message], nodes: usize) -> Option<usize> {
-    let distances: BTreeSet<usize> = messages.iter().map(|message| (message.from + nodes - message.to) % nodes).collect();
+    let distances: BTreeSet<usize> =
+        messages.iter().map(|message| (message.from + nodes - message.to) % nodes).collect();
     if distances.len() == 1 { distances.first().copied() } else { None }
 }
 
 pub(super) fn figure_1(_: Effort) -> Result<Figure> {
-    let (doubling, cyclic) = (Run::new(Collective::Allgather, DOUBLING, "8")?, Run::new(Collective::Allgather, SHIFT, "8")?);
+    let (doubling, cyclic) =
+        (Run::new(Collective::Allgather, DOUBLING, "8")?, Run::new(Collective::Allgather, SHIFT, "8")?);
     let steps = |run: &Run| (1..=run.steps()).map(|step| run.messages(step).to_vec()).collect::<Vec<_>>();
     let both_ways = steps(&doubling).iter().filter(|messages| mutual(messages)).count();
-    let shifts = steps(&cyclic).iter().map(|messages| shift(messages, 8).map_or("none".into(), |by| by.to_string())).collect::<Vec<_>>();
+    let shifts = steps(&cyclic)
+        .iter()
+        .map(|messages| shift(messages, 8).map_or("none".into(), |by| by.to_string()))
+        .collect::<Vec<_>>();
     let most = steps(&cyclic).iter().chain(&steps(&doubling)).map(Vec::len).max().unwrap_or(0);
     let compared = [
         Compared::exact("steps of recursive doubling, log2(8)", 3, doubling.steps()),
         Compared::exact("steps of the cyclic shift, log2(8)", 3, cyclic.steps()),
-        Compared::exact("steps of recursive doubling in which pairs exchange", "3 of 3", format!("{both_ways} of {}", doubling.steps())),
+        Compared::exact(
+            "steps of recursive doubling in which pairs exchange",
+            "3 of 3",
+            format!("{both_ways} of {}", doubling.steps()),
+        ),
         Compared::exact("how far the cyclic shift shifts in each step", "1, 2, 4", listed(shifts)),
         Compared::exact("messages of a step: r - 1 a node", 8, most),
     ];
@@ -56,10 +65,15 @@ fn held(run: &Run, node: usize, step: usize) -> String {
 }
 
 pub(super) fn figure_2(_: Effort) -> Result<Figure> {
-    let (doubling, cyclic) = (Run::new(Collective::Allgather, DOUBLING, "4")?, Run::new(Collective::Allgather, SHIFT, "4")?);
+    let (doubling, cyclic) =
+        (Run::new(Collective::Allgather, DOUBLING, "4")?, Run::new(Collective::Allgather, SHIFT, "4")?);
     let counts = |run: &Run| listed((0..=run.steps()).map(|step| run.held(0, step)));
     let compared = [
-        Compared::exact("blocks on a node at first, after step 1, after step 2: recursive doubling", "1, 2, 4", counts(&doubling)),
+        Compared::exact(
+            "blocks on a node at first, after step 1, after step 2: recursive doubling",
+            "1, 2, 4",
+            counts(&doubling),
+        ),
         Compared::exact("the same: cyclic shift", "1, 2, 4", counts(&cyclic)),
         Compared::exact("recursive doubling, n1 after step 1", "0, 1", held(&doubling, 1, 1)),
         Compared::exact("cyclic shift, n1 after step 1", "1, 2", held(&cyclic, 1, 1)),
@@ -77,12 +91,18 @@ pub(super) fn figure_2(_: Effort) -> Result<Figure> {
 pub(super) fn figure_4(_: Effort) -> Result<Figure> {
     let run = Run::new(Collective::Allgather, "recursive-multiplying:factors=5,3", "15")?;
     let ports = |step: usize| run.messages(step).iter().filter(|message| message.from == 0).count();
-    let groups = |step: usize| run.messages(step).iter().filter(|message| message.from == 0).map(|message| message.to).collect::<Vec<_>>();
+    let groups = |step: usize| {
+        run.messages(step).iter().filter(|message| message.from == 0).map(|message| message.to).collect::<Vec<_>>()
+    };
     let compared = [
         Compared::exact("steps", 2, run.steps()),
         Compared::exact("ports: messages that a node sends in each step", "4, 2", listed((1..=run.steps()).map(ports))),
         Compared::exact("nodes: (4 + 1)(2 + 1)", 15, run.ensemble.problem.ranks()),
-        Compared::exact("steps in which groups exchange among themselves", "2 of 2", format!("{} of 2", (1..=run.steps()).filter(|&step| mutual(run.messages(step))).count())),
+        Compared::exact(
+            "steps in which groups exchange among themselves",
+            "2 of 2",
+            format!("{} of 2", (1..=run.steps()).filter(|&step| mutual(run.messages(step))).count()),
+        ),
     ];
     let text = format!(
         "A step may have as many ports as one likes, each step its own: here groups of five nodes exchange in one step, groups of three in the next. Node 0 talks to {} first, \
@@ -96,7 +116,9 @@ pub(super) fn figure_4(_: Effort) -> Result<Figure> {
 pub(super) fn figure_5(_: Effort) -> Result<Figure> {
     let run = Run::new(Collective::ReduceScatter, "cyclic-shift", "5")?;
     let gather = Run::new(Collective::Allgather, SHIFT, "5")?;
-    let sent = |run: &Run, step: usize| run.messages(step).iter().find(|message| message.from == 0).map_or(0, |message| message.blocks);
+    let sent = |run: &Run, step: usize| {
+        run.messages(step).iter().find(|message| message.from == 0).map_or(0, |message| message.blocks)
+    };
     let forth: Vec<usize> = (1..=gather.steps()).map(|step| sent(&gather, step)).collect();
     let back: Vec<usize> = (1..=run.steps()).map(|step| sent(&run, step)).collect();
     let other_way = (1..=run.steps()).all(|step| {
@@ -106,16 +128,17 @@ pub(super) fn figure_5(_: Effort) -> Result<Figure> {
     });
     let compared = [
         Compared::exact("steps, log2(5) rounded up", 3, run.steps()),
-        Compared::exact("blocks that a node sends in each step: the allgather's, backwards", listed(forth.iter().rev()), listed(&back)),
+        Compared::exact(
+            "blocks that a node sends in each step: the allgather's, backwards",
+            listed(forth.iter().rev()),
+            listed(&back),
+        ),
         Compared::exact("messages go the other way than the allgather's", "yes", if other_way { "yes" } else { "no" }),
         Compared::exact("blocks that a node sends in all: p - 1", 4, back.iter().sum::<usize>()),
     ];
     let text = "A reduce_scatter is the allgather run backwards, with what arrives combined. This one is made so: by reversing the cyclic shift. The verifier has seen that \
                 every contribution arrives at its destination once.";
-    Ok(Figure::new(text)
-        .picture(run.schedule(""))
-        .compare(compared)
-        .judged(""))
+    Ok(Figure::new(text).picture(run.schedule("")).compare(compared).judged(""))
 }
 
 #[cfg(test)]

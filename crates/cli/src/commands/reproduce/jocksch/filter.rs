@@ -36,7 +36,10 @@ pub(super) fn figure_14(effort: Effort) -> Result<Figure> {
     );
     let mut gains = Vec::new();
     for (name, collective, algorithm) in CASES {
-        let points = nodes.par_iter().map(|&nodes| simulated(&aries, collective, algorithm, nodes)).collect::<Result<Vec<_>>>()?;
+        let points = nodes
+            .par_iter()
+            .map(|&nodes| simulated(&aries, collective, algorithm, nodes))
+            .collect::<Result<Vec<_>>>()?;
         let (picture, table) = shown(name, &nodes, &points);
         figure = figure.picture(picture).table(table);
         gains.push(points.iter().map(|[as_ranked, reordered]| as_ranked / reordered).collect::<Vec<f64>>());
@@ -52,7 +55,8 @@ pub(super) fn figure_14(effort: Effort) -> Result<Figure> {
 /// Microseconds without and with reordering on so many nodes.
 fn simulated(aries: &Machine, collective: Collective, algorithm: &str, nodes: usize) -> Result<[f64; 2]> {
     let time = |order: &str| -> Result<f64> {
-        let prepared = Choice::parse(collective, &format!("{algorithm}:order={order}"))?.prepare(&problem(collective, nodes)?)?;
+        let prepared =
+            Choice::parse(collective, &format!("{algorithm}:order={order}"))?.prepare(&problem(collective, nodes)?)?;
         Ok(Simulator::new(&prepared).run(aries, Amount::bytes(BYTES)).map_err(failure)?.seconds * 1e6)
     };
     Ok([time("ranks")?, time("sizes")?])
@@ -65,7 +69,8 @@ fn problem(collective: Collective, nodes: usize) -> Result<Problem> {
 }
 
 fn shown(name: &str, nodes: &[usize], points: &[[f64; 2]]) -> (Picture, Table) {
-    let mut table = Table::new(name, &["nodes", "not reordered us", "reordered us", "gain"]);
+    let part = name.replace('_', "-");
+    let mut table = Table::new(&part, &["nodes", "not reordered us", "reordered us", "gain"]);
     for (nodes, [as_ranked, reordered]) in nodes.iter().zip(points) {
         let cells = [*as_ranked, *reordered, as_ranked / reordered].map(rounded);
         table.row([nodes, &cells[0], &cells[1], &cells[2]]);
@@ -79,7 +84,7 @@ fn shown(name: &str, nodes: &[usize], points: &[[f64; 2]]) -> (Picture, Table) {
         lines: vec![Line::new(AS_RANKED, line(0)), Line::new(REORDERED, line(1))],
     }
     .svg();
-    (Picture::new(name, svg), table)
+    (Picture::new(&part, svg), table)
 }
 
 fn simulated_said(gains: &[Vec<f64>]) -> Vec<Compared> {
@@ -87,7 +92,12 @@ fn simulated_said(gains: &[Vec<f64>]) -> Vec<Compared> {
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         let most = gains[gains.len() - 1];
         [
-            Compared::shape(&format!("{name}: reordering makes it faster at every node count"), "yes", format!("{} times at least", rounded(least)), least > 1.0),
+            Compared::shape(
+                &format!("{name}: reordering makes it faster at every node count"),
+                "yes",
+                format!("{} times at least", rounded(least)),
+                least > 1.0,
+            ),
             Compared::measured(&format!("{name}: speedup by reordering, on the most nodes"), 1.2, most, "", 0.1),
         ]
     };
@@ -98,10 +108,14 @@ fn simulated_said(gains: &[Vec<f64>]) -> Vec<Compared> {
 fn longest_said() -> Result<Compared> {
     let sum = |order: &str| -> Result<usize> {
         let problem = problem(Collective::Allgatherv, 8)?;
-        let ensemble = Choice::parse(Collective::Allgatherv, &format!("bruck:order={order}"))?.prepare(&problem)?.ensemble();
+        let ensemble =
+            Choice::parse(Collective::Allgatherv, &format!("bruck:order={order}"))?.prepare(&problem)?.ensemble();
         let run = super::super::drawn::Run::of(ensemble)?;
         let longest = |step: usize| {
-            let sizes = run.messages(step).iter().map(|message| run.blocks(message).iter().map(|&block| problem.block_size(block)).sum());
+            let sizes = run
+                .messages(step)
+                .iter()
+                .map(|message| run.blocks(message).iter().map(|&block| problem.block_size(block)).sum());
             sizes.max().unwrap_or(0)
         };
         Ok((1..=run.steps()).map(longest).sum())
@@ -125,7 +139,8 @@ fn run(runs: usize) -> Result<Vec<Times>> {
 
 /// Medians with quartiles, and what they say.
 fn tabled(times: &[Times]) -> (Table, Vec<Compared>) {
-    let mut table = Table::new("thread-ranks", &["collective", "order", "median us", "lower quartile us", "upper quartile us"]);
+    let mut table =
+        Table::new("thread-ranks", &["collective", "order", "median us", "lower quartile us", "upper quartile us"]);
     let columns: [fn(&Times) -> &Vec<f64>; 2] = [|times| &times.allgatherv, |times| &times.reduce_scatter];
     let mut compared = Vec::new();
     for ((name, _, _), of) in CASES.iter().zip(columns) {
@@ -133,7 +148,8 @@ fn tabled(times: &[Times]) -> (Table, Vec<Compared>) {
             let [median, low, high] = [0.5, 0.25, 0.75].map(|share| rounded(quantile(of(one), share)));
             table.row([name, &one.name, &median, &low, &high]);
         }
-        let median = |name: &str| times.iter().find(|one| one.name == name).map_or(f64::NAN, |one| quantile(of(one), 0.5));
+        let median =
+            |name: &str| times.iter().find(|one| one.name == name).map_or(f64::NAN, |one| quantile(of(one), 0.5));
         let gain = median(AS_RANKED) / median(REORDERED);
         let what = format!("{name} on {RANKS} thread ranks, measured now: speedup by reordering");
         compared.push(Compared::measured(&what, 1.2, gain, "", 0.1).because(

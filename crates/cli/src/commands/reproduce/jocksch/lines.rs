@@ -38,7 +38,9 @@ fn fractions(run: &Run, node: usize, send: &Send) -> Vec<usize> {
 pub(super) fn figure_3(_: Effort) -> Result<Figure> {
     let gather = Run::new(Collective::Allgather, "bruck", "11")?;
     let reduce = Run::new(Collective::Allreduce, "cyclic-shift:11(1,1,1,1)", "11")?;
-    let sent = |run: &Run| sends(run, 0).iter().map(|send| send.spans.iter().map(|span| span.count).sum::<usize>()).collect::<Vec<_>>();
+    let sent = |run: &Run| {
+        sends(run, 0).iter().map(|send| send.spans.iter().map(|span| span.count).sum::<usize>()).collect::<Vec<_>>()
+    };
     let (gathered, reduced) = (sent(&gather), sent(&reduce));
     let mut kept: BTreeSet<usize> = lines(&reduce, 7).into_iter().map(|(ranks, _)| ranks).collect();
     kept.insert(1); // its own
@@ -94,8 +96,7 @@ fn program(text: &str, phases: &str, printed: Printed, lines: &str, volume: &str
 pub(super) fn figure_8(_: Effort) -> Result<Figure> {
     let text = "The paper prints node five's program in its mini-language, 8(-1 1 1 1): one step of reduce_scatter, after which a node has half of the vector, and three of \
                 allgather with reduction, without the lines that nobody needs. Ours is generated from the same notation; what node five sends in each stage is compared.";
-    let printed =
-        [(1, "1, 2, 3, 4"), (4, "0, 5, 6, 7"), (3, "0, 1, 5, 6, 7"), (1, "0, 1, 2, 3, 5, 6, 7")];
+    let printed = [(1, "1, 2, 3, 4"), (4, "0, 5, 6, 7"), (3, "0, 1, 5, 6, 7"), (1, "0, 1, 2, 3, 5, 6, 7")];
     Ok(program(text, "8(-1,1,1,1)", printed, "4, 4, 5, 7", "20/8")?.1.judged(""))
 }
 

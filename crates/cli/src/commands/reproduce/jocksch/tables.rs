@@ -107,7 +107,8 @@ pub(super) fn table_2(effort: Effort) -> Result<Figure> {
     let line = |of: fn(&Row) -> f64| rows.iter().map(|row| (row.bytes as f64, of(row))).collect();
     let svg = Chart {
         title: "Table 2: allreduce on 160 nodes of 12 tasks".into(),
-        subtitle: "the paper's times, ours with the paper's ports, and ours with the best ports found here (aries)".into(),
+        subtitle: "the paper's times, ours with the paper's ports, and ours with the best ports found here (aries)"
+            .into(),
         x: Axis::logarithmic("bytes", Unit::Bytes, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
         lines: vec![
@@ -138,10 +139,8 @@ fn compared(rows: &[Row]) -> Vec<Compared> {
             Compared::measured(&what, row.printed.1, row.same, " us", 0.15)
         })
         .collect();
-    let [short, long]: [Vec<&Row>; 2] = [
-        rows.iter().filter(|row| row.bytes <= 8).collect(),
-        rows.iter().filter(|row| row.bytes >= 16384).collect(),
-    ];
+    let [short, long]: [Vec<&Row>; 2] =
+        [rows.iter().filter(|row| row.bytes <= 8).collect(), rows.iter().filter(|row| row.bytes >= 16384).collect()];
     let bests = |rows: &[&Row]| rows.iter().map(|row| row.best.0.clone()).collect::<Vec<_>>().join("; ");
     compared.push(Compared::shape(
         "8 bytes: all ports in two steps, no reduce_scatter",

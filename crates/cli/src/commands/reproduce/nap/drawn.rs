@@ -63,8 +63,7 @@ fn exchanges(run: &Run, rank: usize, round: usize) -> String {
 
 /// Processes that neither send nor receive in a step.
 fn idle(run: &Run, step: usize) -> Vec<usize> {
-    let busy: BTreeSet<usize> =
-        run.messages(step).iter().flat_map(|message| [message.from, message.to]).collect();
+    let busy: BTreeSet<usize> = run.messages(step).iter().flat_map(|message| [message.from, message.to]).collect();
     (0..run.ensemble.problem.ranks()).filter(|rank| !busy.contains(rank)).collect()
 }
 
@@ -92,9 +91,17 @@ pub(super) fn figure_3(_: Effort) -> Result<Figure> {
     let compared = [
         Compared::exact("steps, log2(16)", 4, run.steps()),
         Compared::exact("messages between nodes in steps 1 to 4", "0, 0, 16, 16", by_step(&run, true)),
-        Compared::exact("processes that are idle in some step", 0, (1..=run.steps()).map(|step| idle(&run, step).len()).sum::<usize>()),
+        Compared::exact(
+            "processes that are idle in some step",
+            0,
+            (1..=run.steps()).map(|step| idle(&run, step).len()).sum::<usize>(),
+        ),
         Compared::exact("messages of a process to other nodes, log2(4)", 2, most_far(&run)),
-        Compared::exact("duplicate messages from a node to another in the last step", 4, last.len() / pairs.len().max(1)),
+        Compared::exact(
+            "duplicate messages from a node to another in the last step",
+            4,
+            last.len() / pairs.len().max(1),
+        ),
     ];
     Ok(figure(text, &run, compared))
 }
@@ -125,7 +132,11 @@ pub(super) fn figure_6(_: Effort) -> Result<Figure> {
         Compared::exact("steps in all", 5, run.steps()),
         Compared::exact("steps between nodes", "3", listed(steps.iter().copied())),
         Compared::exact("P9 exchanges with", "P6", exchanges(&run, 9, 0)),
-        Compared::exact("idle in step 3: one process of each node, of local rank = node", "0, 5, 10, 15", listed(idle(&run, only))),
+        Compared::exact(
+            "idle in step 3: one process of each node, of local rank = node",
+            "0, 5, 10, 15",
+            listed(idle(&run, only)),
+        ),
         Compared::exact("inter-node messages of a process, at most: 16 nodes of 16", 1, far_messages(16, 16)?),
         Compared::exact("inter-node messages of a process, at most: 4096 nodes of 16", 3, far_messages(4096, 16)?),
     ];
@@ -148,9 +159,8 @@ pub(super) fn figure_7(_: Effort) -> Result<Figure> {
     let row = |rank: usize| node(rank) / 4;
     let position = |rank: usize| node(rank) % 4;
     let inside = messages(0).iter().filter(|message| row(message.from) == row(message.to)).count();
-    let aligned = |message: &&Message| {
-        row(message.from) != row(message.to) && position(message.from) == position(message.to)
-    };
+    let aligned =
+        |message: &&Message| row(message.from) != row(message.to) && position(message.from) == position(message.to);
     let across = messages(1).iter().filter(aligned).count();
     let text = "Sixteen nodes are four rows of four. The first inter-node step reduces over each row, so that in the second, of which the paper draws this \
                 case, each row is a subgroup with equal partial results; a process exchanges with the node of the same position in another row.";
@@ -176,7 +186,11 @@ pub(super) fn figure_8(_: Effort) -> Result<Figure> {
         Compared::exact("inter-node steps", 2, steps.len()),
         Compared::exact("first: messages, 3 of 4 processes of a node", 36, run.messages(first).len()),
         Compared::exact("subgroups in the second", 3, talked.len()),
-        Compared::exact("processes with local rank 3, idle in the second", "12 of 12", format!("{of_local_rank_3} of 12")),
+        Compared::exact(
+            "processes with local rank 3, idle in the second",
+            "12 of 12",
+            format!("{of_local_rank_3} of 12"),
+        ),
     ];
     Ok(figure(text, &run, compared))
 }
@@ -194,7 +208,11 @@ pub(super) fn figure_9(_: Effort) -> Result<Figure> {
         Compared::exact("P34 sends to", "P14", process(&last(34).0)),
         Compared::exact("P34 receives from", "nobody", process(&last(34).1)),
         Compared::exact("messages of a process to other nodes: no more than for 16 nodes", 2, most_far(&run)),
-        Compared::exact("groups of the first inter-node step: of nearly equal size", "4, 4, 3", listed(groups(run.messages(first), 11))),
+        Compared::exact(
+            "groups of the first inter-node step: of nearly equal size",
+            "4, 4, 3",
+            listed(groups(run.messages(first), 11)),
+        ),
     ];
     Ok(figure(text, &run, compared))
 }

@@ -97,8 +97,17 @@ fn by_processes(form: Form, points: &[(f64, Times)]) -> [Compared; 2] {
     let at = |processes: f64| points.iter().position(|(x, _)| *x == processes).map_or(0.0, |index| gains[index]);
     let powers = [256.0, 4096.0, 65536.0].map(at);
     [
-        Compared::shape(&format!("NAP costs least, at so many process counts ({})", form.name()), "all", &won, lost.is_empty())
-            .because(if form == Form::Printed { "" } else { "on few nodes there are hardly any messages between nodes to be saved." }),
+        Compared::shape(
+            &format!("NAP costs least, at so many process counts ({})", form.name()),
+            "all",
+            &won,
+            lost.is_empty(),
+        )
+        .because(if form == Form::Printed {
+            ""
+        } else {
+            "on few nodes there are hardly any messages between nodes to be saved."
+        }),
         Compared::shape(
             &format!("more so as processes grow: gain over the better other at 256, 4096, 65536 ({})", form.name()),
             "grows",
@@ -132,8 +141,18 @@ fn by_size(form: Form, points: &[(f64, Times)]) -> [Compared; 3] {
     let (smallest, largest) = (best(&points[0].1), best(&points[points.len() - 1].1));
     let crossing = crossing(points);
     [
-        Compared::shape(&format!("best for the smallest size ({})", form.name()), NAMES[NAP], NAMES[smallest], smallest == NAP),
-        Compared::shape(&format!("best for the largest size ({})", form.name()), NAMES[SMP], NAMES[largest], largest == SMP),
+        Compared::shape(
+            &format!("best for the smallest size ({})", form.name()),
+            NAMES[NAP],
+            NAMES[smallest],
+            smallest == NAP,
+        ),
+        Compared::shape(
+            &format!("best for the largest size ({})", form.name()),
+            NAMES[SMP],
+            NAMES[largest],
+            largest == SMP,
+        ),
         // Section V: the measured crossing is similar to the models'.
         Compared::measured(&format!("NAP is ahead of SMP up to ({})", form.name()), 2048.0, crossing, " B", 1.0),
     ]

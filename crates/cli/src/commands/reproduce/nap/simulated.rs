@@ -97,7 +97,8 @@ pub(super) fn figure_12(effort: Effort) -> Result<Figure> {
             growth(NAP) < growth(0).min(growth(SMP)),
         ),
     ];
-    let figure = shown(Figure::new(text), &points, Show::Times, x, "allreduce of 8 bytes, 16 processes a node, blue-waters");
+    let figure =
+        shown(Figure::new(text), &points, Show::Times, x, "allreduce of 8 bytes, 16 processes a node, blue-waters");
     Ok(figure.compare(compared).judged(INEXACT))
 }
 
@@ -107,7 +108,8 @@ pub(super) fn figure_13(effort: Effort) -> Result<Figure> {
                 smallest; the steps of the others grow with every doubling.";
     let x = Axis::logarithmic("processes", Unit::Plain, 2);
     let compared = peaks(&points).into_iter();
-    let figure = shown(Figure::new(text), &points, Show::Speedups, x, "allreduce of 8 bytes, 16 processes a node, blue-waters");
+    let figure =
+        shown(Figure::new(text), &points, Show::Speedups, x, "allreduce of 8 bytes, 16 processes a node, blue-waters");
     Ok(figure.compare(compared).judged(INEXACT))
 }
 
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn the_crossing_is_the_last_size_at_which_nap_leads() {
-        let points = [(8.0, [3.0, 3.0, 1.0]), (16.0, [3.0, 3.0, 2.9]), (32.0, [3.0, 3.0, 3.1]), (64.0, [9.0, 9.0, 1.0])];
+        let points =
+            [(8.0, [3.0, 3.0, 1.0]), (16.0, [3.0, 3.0, 2.9]), (32.0, [3.0, 3.0, 3.1]), (64.0, [9.0, 9.0, 1.0])];
         assert_eq!(crossing(&points), 16.0);
         assert_eq!(crossing(&points[2..]), 0.0);
     }
@@ -191,7 +194,8 @@ mod tests {
         let said = peaks(&points);
         assert_eq!(said.len(), 2);
         assert!(said.iter().all(|one| one.agrees == super::super::super::figure::Agreement::Holds), "{said:?}");
-        let shifted: Vec<(f64, Times)> = points[1..].iter().zip(&points).map(|((_, times), (x, _))| (*x, *times)).collect();
+        let shifted: Vec<(f64, Times)> =
+            points[1..].iter().zip(&points).map(|((_, times), (x, _))| (*x, *times)).collect();
         assert!(peaks(&shifted).iter().all(|one| one.agrees == super::super::super::figure::Agreement::Fails));
     }
 }
