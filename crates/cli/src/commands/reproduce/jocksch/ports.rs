@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use super::super::timed::times;
 use crate::failure::Result;
 
-/// Sequences of ascending ports, none above `most`, that reach all nodes with nothing to spare; and all ports in every step.
+/// Sequences of ascending ports, none above `most` or the other nodes, that reach all nodes with nothing to spare; and all ports in every step.
 pub(super) fn sequences(nodes: usize, most: usize) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
-    extend(nodes, most, &mut Vec::new(), &mut found);
+    extend(nodes, most.min(nodes - 1), &mut Vec::new(), &mut found);
     found
 }
 
@@ -85,6 +85,7 @@ mod tests {
             assert!(all.iter().any(|ports| ports == of_table_2), "{of_table_2:?}");
         }
         assert_eq!(phases(5, 1), ["5(1,1,1)", "5(-1,-1,-1)5(1,1,1)"]);
-        assert_eq!(lists(12, 3), ["2,1,1", "3,2", "3,3"]);
+        assert_eq!(lists(3, 12), ["1,1", "2"]);
+        assert_eq!(lists(12, 3), ["1,1,1,1", "2,1,1", "3,2", "3,3"]);
     }
 }

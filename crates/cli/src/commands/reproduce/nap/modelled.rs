@@ -6,7 +6,7 @@ use allhands_model::formulas::{Postal, nap};
 use super::super::figure::{Compared, Effort, Figure, Picture, Table};
 use super::super::numbers::{listed, rounded};
 use super::super::timed::machine;
-use super::simulated::{NAMES, NAP, PPN, SMP, Times, crossing};
+use super::simulated::{NAMES, NAP, PPN, SMP, Times, at_powers, crossing, gain};
 use crate::failure::Result;
 use crate::plot::{Axis, Chart, Line, Unit};
 
@@ -90,29 +90,21 @@ pub(super) fn figure_10(_: Effort) -> Result<Figure> {
 
 /// What the paper says of Figure 10.
 fn by_processes(form: Form, points: &[(f64, Times)]) -> [Compared; 2] {
-    let gains: Vec<f64> = points.iter().map(|(_, times)| times[0].min(times[SMP]) / times[NAP]).collect();
-    let lost = listed(points.iter().zip(&gains).filter(|(_, gain)| **gain <= 1.0).map(|((x, _), _)| x));
-    let won = if lost.is_empty() { "all".into() } else { format!("all but {lost}") };
-    // Where the rounds of NAP are whole in both forms.
-    let at = |processes: f64| points.iter().position(|(x, _)| *x == processes).map_or(0.0, |index| gains[index]);
-    let powers = [256.0, 4096.0, 65536.0].map(at);
+    let (first, last) = (gain(&points[0].1), gain(&points[points.len() - 1].1));
+    let lost = listed(points.iter().filter(|(_, times)| gain(times) <= 1.0).map(|(x, _)| x));
+    let lost = if lost.is_empty() { String::new() } else { format!("; not at {lost}") };
     [
         Compared::shape(
-            &format!("NAP costs least, at so many process counts ({})", form.name()),
-            "all",
-            &won,
-            lost.is_empty(),
-        )
-        .because(if form == Form::Printed {
-            ""
-        } else {
-            "on few nodes there are hardly any messages between nodes to be saved."
-        }),
+            &format!("NAP outperforms the others at powers of 16, by so much at 256, 4096, 65536 ({})", form.name()),
+            "yes",
+            format!("{}{lost}", listed(at_powers(points).map(rounded))),
+            at_powers(points).all(|gain| gain > 1.0),
+        ),
         Compared::shape(
-            &format!("more so as processes grow: gain over the better other at 256, 4096, 65536 ({})", form.name()),
+            &format!("particularly as processes grow: gain with the fewest and the most ({})", form.name()),
             "grows",
-            powers.map(rounded).join(", "),
-            powers.is_sorted_by(|a, b| a < b),
+            listed([first, last].map(rounded)),
+            last > first,
         ),
     ]
 }
