@@ -21,9 +21,9 @@ use std::time::Instant;
 use allhands::{Comm, Op, Options, Plan, Result};
 
 /// Complex values of a mode in a plane.
-pub const VALUES: usize = 11 * (512 + 2);
+pub(crate) const VALUES: usize = 11 * (512 + 2);
 /// Numbers of a mode, real and imaginary parts in turns.
-pub const NUMBERS: usize = 2 * VALUES;
+pub(crate) const NUMBERS: usize = 2 * VALUES;
 /// Toroidal modes that are kept; 0 and 3 are in the field too, and must go.
 const KEPT: [usize; 2] = [1, 2];
 const PRESENT: [usize; 4] = [0, 1, 2, 3];
@@ -33,22 +33,22 @@ const PLANES: usize = 4;
 const SOLVER: f64 = 0.5;
 
 /// Who carries the messages of a run.
-pub const REORDERED: &str = "reordered";
-pub const AS_RANKED: &str = "not reordered";
-pub const NATIVE: &str = "the MPI's own";
+pub(crate) const REORDERED: &str = "reordered";
+pub(crate) const AS_RANKED: &str = "not reordered";
+pub(crate) const NATIVE: &str = "the MPI's own";
 
 /// Microseconds of each run, the slowest rank's.
-pub struct Times {
+pub(crate) struct Times {
     /// Who.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// By run.
-    pub reduce_scatter: Vec<f64>,
+    pub(crate) reduce_scatter: Vec<f64>,
     /// By run.
-    pub allgatherv: Vec<f64>,
+    pub(crate) allgatherv: Vec<f64>,
 }
 
 /// How many numbers each rank has: two modes on the last ranks, nothing elsewhere.
-pub fn counts(ranks: usize) -> Vec<usize> {
+pub(crate) fn counts(ranks: usize) -> Vec<usize> {
     let mut counts = vec![0; ranks];
     counts[ranks - 1] += NUMBERS;
     counts[ranks.saturating_sub(2)] += NUMBERS;
@@ -57,7 +57,7 @@ pub fn counts(ranks: usize) -> Vec<usize> {
 
 /// Filters so many times in each way, by turns, and checks every result; with `native` also by the MPI library's own collectives.
 /// Gives the same to all ranks.
-pub fn measure(comm: &Comm, runs: usize, native: bool) -> Result<Vec<Times>> {
+pub(crate) fn measure(comm: &Comm, runs: usize, native: bool) -> Result<Vec<Times>> {
     let mut ways = vec![Way::new(comm, AS_RANKED, "cyclic-shift", "bruck")?];
     ways.push(Way::new(comm, REORDERED, "cyclic-shift:order=sizes", "bruck:order=sizes")?);
     if native {
@@ -202,7 +202,7 @@ fn amplitude(mode: usize, value: usize) -> (f64, f64) {
 }
 
 /// The value below which a share of the times lies.
-pub fn quantile(times: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(times: &[f64], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(((sorted.len() - 1) as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
