@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: the conformance suite as jobs of every MPI library.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::launch::launch;
@@ -68,6 +69,8 @@ pub(crate) fn example(name: &str) -> Result<PathBuf> {
 pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<()> {
     let begun = Instant::now();
     let borrowed = example("borrowed")?;
+    let filter = example("fourier_filter")?;
+    filters(Command::new(&filter), "8 thread ranks")?;
     for (index, library) in libraries.iter().enumerate() {
         match wish.ranks {
             Some(ranks) => one(program, library, ranks, None, index, wish.cases)?,
@@ -80,6 +83,10 @@ pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<
                     one(program, library, 4, Some(setting), index, wish.cases)?;
                 }
                 lend(&borrowed, library)?;
+                // Once is enough: what it calls is tested above.
+                if index == 0 {
+                    filters(library.command(4, &filter), "4 ranks of an MPI job")?;
+                }
             }
         }
     }
@@ -114,6 +121,20 @@ fn one(
         return Err(ended.fault(&format!("{title} failed on {ranks} ranks{set}")));
     }
     eprintln!("xtask: {title}, {ranks} ranks{set}: {:.1} s", ended.time.as_secs_f64());
+    Ok(())
+}
+
+/// The example program that filters, on such ranks.
+fn filters(mut command: Command, ranks: &str) -> Result<()> {
+    command.args(["--runs", "5"]);
+    let ended = launch(command, MOST)?;
+    let right = ended.status.is_some_and(|status| status.success())
+        && ended.out.contains(&format!("fourier_filter: {ranks}"))
+        && ended.out.contains("all right");
+    if !right || !ended.left.is_empty() {
+        return Err(ended.fault(&format!("the Fourier filter failed on {ranks}")));
+    }
+    eprintln!("xtask: the Fourier filter on {ranks}: {:.1} s", ended.time.as_secs_f64());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod failure;
 mod job;
+mod plot;
 mod screen;
 
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ mod exec;
 mod explain;
 mod list;
 mod man;
+mod reproduce;
 mod simulate;
 mod tune;
 mod verify;
@@ -26,6 +27,7 @@ use crate::job;
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
   allhands simulate allreduce --machine lassen --topology 1024x16
+  allhands reproduce --quick
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
   mpirun -n 8 allhands exec ./program
@@ -37,6 +39,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Verify(verify::Verify),
     Simulate(simulate::Simulate),
+    Reproduce(reproduce::Reproduce),
     Bench(bench::Bench),
     Tune(tune::Tune),
     Exec(exec::Exec),
@@ -55,6 +58,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
             Command::Simulate(simulate) => simulate.run(),
+            Command::Reproduce(reproduce) => reproduce.run(),
             Command::Man(man) => man.run(),
         }
     }

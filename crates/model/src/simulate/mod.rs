@@ -45,6 +45,8 @@ pub struct Estimate {
     pub seconds: f64,
     /// The mean over ranks of when they are through.
     pub mean_seconds: f64,
+    /// From the start until the first rank is through.
+    pub first_seconds: f64,
     /// Messages that were simulated.
     pub messages: u64,
     /// Far messages that the busiest rank sends.
@@ -140,6 +142,7 @@ impl<'a> Simulator<'a> {
         Ok(Estimate {
             seconds: finish.last,
             mean_seconds: finish.mean,
+            first_seconds: finish.first,
             messages: flat.messages.len() as u64,
             far_messages: flat.tally.far_messages,
             shares: flat.tally.shares,
@@ -189,19 +192,20 @@ impl<'a> Simulator<'a> {
 struct Finish {
     last: f64,
     mean: f64,
+    first: f64,
     /// Whether the order in time mattered.
     timed: bool,
 }
 
 impl Finish {
     fn of(clocks: impl Iterator<Item = f64>, timed: bool) -> Finish {
-        let (mut last, mut sum, mut count) = (0.0f64, 0.0, 0);
+        let (mut last, mut first, mut sum, mut count) = (0.0f64, f64::INFINITY, 0.0, 0);
         for clock in clocks {
-            last = last.max(clock);
+            (last, first) = (last.max(clock), first.min(clock));
             sum += clock;
             count += 1;
         }
-        Finish { last, mean: sum / f64::from(count.max(1)), timed }
+        Finish { last, mean: sum / f64::from(count.max(1)), first: first.min(last), timed }
     }
 }
 
@@ -253,6 +257,7 @@ mod tests {
                     let apart = Engine::new(flat, &machine, &lanes, &noise, false).run().unwrap();
                     let choice = prepared.choice();
                     assert_eq!((together.last, together.mean), (apart.last, apart.mean), "{collective} {choice}");
+                    assert_eq!(together.first, apart.first, "{collective} {choice}");
                     compared += 1;
                 }
             }

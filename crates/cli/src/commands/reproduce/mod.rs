@@ -1,0 +1,174 @@
+//! `allhands reproduce`: the figures and tables of the papers, made again and compared.
+
+mod drawn;
+mod figure;
+mod jocksch;
+mod loc_bruck;
+mod nap;
+mod numbers;
+mod radix;
+mod report;
+mod sparbit;
+mod timed;
+mod write;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::figure::{Effort, Figure, Recipe};
+use crate::failure::{Failure, Result};
+use crate::screen;
+
+/// Every figure and table there is, paper by paper.
+fn recipes() -> impl Iterator<Item = &'static Recipe> {
+    [loc_bruck::RECIPES, radix::RECIPES, sparbit::RECIPES, nap::RECIPES, jocksch::RECIPES].into_iter().flatten()
+}
+
+/// Make the figures and tables of the papers again, and compare
+///
+/// Draws schedules, evaluates the models as printed and as corrected, and simulates what was measured on machines that are not
+/// here. Writes SVG and CSV files and one page, report.html, that has it all: the figure, the paper's numbers beside ours, and what
+/// that comes to (matches, matches in shape, or differs, and why).
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  allhands reproduce
+  allhands reproduce --quick
+  allhands reproduce loc-bruck-7 radix --output figures")]
+pub(crate) struct Reproduce {
+    /// Figures (loc-bruck-7, radix-2a, sparbit-table-1) or papers (loc-bruck, radix, sparbit, nap, jocksch) [default: all]
+    #[arg(value_name = "FIGURE")]
+    figures: Vec<String>,
+
+    /// The folder for report.html and the SVG and CSV files; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "reproduced")]
+    output: PathBuf,
+
+    /// Fewer ranks and sizes than in the papers
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Reproduce {
+    pub(crate) fn run(&self) -> Result<()> {
+        let chosen = chosen(&self.figures)?;
+        write::folder(&self.output)?;
+        let effort = if self.quick { Effort::Quick } else { Effort::Full };
+        let bar = progress_bar(chosen.len());
+        let mut made: Vec<(&Recipe, Figure)> = Vec::new();
+        for recipe in chosen {
+            bar.set_message(recipe.id);
+            let figure = (recipe.make)(effort)?;
+            write::figure(&self.output, recipe, &figure)?;
+            made.push((recipe, figure));
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let report = self.output.join("report.html");
+        write::file(&report, &report::html(&made, effort))?;
+        let mut out = screen::stdout();
+        let mut table = screen::table(&["figure", "verdict", "why"]);
+        screen::unbroken(&mut table, &[0, 1]);
+        for (recipe, figure) in &made {
+            table.add_row([recipe.id, figure.verdict.words(), figure.verdict.why()]);
+        }
+        writeln!(out, "{}\n{}", table.trim_fmt(), report.display())?;
+        Ok(())
+    }
+}
+
+/// The recipes that are asked for, each once, in the order of the papers.
+fn chosen(asked: &[String]) -> Result<Vec<&'static Recipe>> {
+    let known = |name: &String| recipes().any(|recipe| recipe.id == name || recipe.paper.name() == name);
+    if let Some(unknown) = asked.iter().find(|name| !known(name)) {
+        let ids: Vec<&str> = recipes().map(|recipe| recipe.id).collect();
+        return Err(Failure::Usage(format!(
+            "no figure or paper is called {unknown}; there are {} (a paper's name alone stands for all of its figures)",
+            ids.join(", ")
+        )));
+    }
+    let wanted = |recipe: &&Recipe| {
+        asked.is_empty() || asked.iter().any(|name| recipe.id == name || recipe.paper.name() == name)
+    };
+    Ok(recipes().filter(wanted).collect())
+}
+
+fn progress_bar(figures: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("reproducing {wide_bar} {pos}/{len} {msg}");
+    ProgressBar::new(figures as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_recipe_makes_a_figure_that_is_judged() {
+        recipes().for_each(|recipe| {
+            let id = recipe.id;
+            let figure = (recipe.make)(Effort::Quick).unwrap_or_else(|failure| panic!("{id}: {failure}"));
+            assert!(!figure.text.is_empty() && !figure.compared.is_empty(), "{id}");
+            assert!(!figure.pictures.is_empty() || !figure.tables.is_empty(), "{id}");
+            assert!(figure.pictures.iter().all(|picture| picture.svg.starts_with("<svg")), "{id}");
+            assert!(figure.tables.iter().all(|table| table.rows.iter().all(|row| row.len() == table.head.len())));
+            assert!(figure.verdict == figure::Verdict::Matches || !figure.verdict.why().is_empty(), "{id}");
+            let parts: Vec<&str> = figure.pictures.iter().map(|picture| picture.name.as_str()).collect();
+            assert_eq!(parts.iter().collect::<BTreeSet<_>>().len(), parts.len(), "{id}: {parts:?}");
+        });
+    }
+
+    /// What the papers draw and count is ours to the last number; where it is not, the paper's own equation is on our side.
+    #[test]
+    fn what_is_printed_exactly_is_the_same() {
+        let made = |id: &str| {
+            let recipe = recipes().find(|recipe| recipe.id == id).unwrap();
+            (recipe.make)(Effort::Quick).unwrap()
+        };
+        for id in ["loc-bruck-1", "loc-bruck-2", "loc-bruck-4", "loc-bruck-5", "loc-bruck-6", "radix-2a", "sparbit-3"] {
+            let figure = made(id);
+            assert_eq!(figure.verdict, figure::Verdict::Matches, "{id}");
+        }
+        let numbers = |id: &str, what: &str| {
+            let compared = made(id).compared;
+            let one = compared.iter().find(|one| one.what == what).unwrap_or_else(|| panic!("{id}: {what}"));
+            (one.paper.clone(), one.ours.clone())
+        };
+        let same = |number: &str| (number.to_string(), number.to_string());
+        assert_eq!(numbers("loc-bruck-1", "values in them"), same("15"));
+        assert_eq!(numbers("loc-bruck-5", "values that a process sends to other regions, at most"), same("4"));
+        assert_eq!(numbers("loc-bruck-6", "P7 receives from, values of regions"), same("P55: 13, 14, 15, 0"));
+        assert_eq!(numbers("radix-1", "steps with radix 2"), same("3"));
+        assert_eq!(numbers("radix-1", "steps with radix 4"), ("5".into(), "4".into()));
+        assert_eq!(numbers("radix-1", "Equation 2 with radix 4, and the schedule"), same("4"));
+        assert_eq!(
+            numbers("sparbit-table-1", "yahoo sequential: the printed sets add up to the printed total"),
+            same("746")
+        );
+    }
+
+    #[test]
+    fn ids_are_unique_and_begin_with_their_paper() {
+        let ids: BTreeSet<&str> = recipes().map(|recipe| recipe.id).collect();
+        assert_eq!(ids.len(), recipes().count());
+        assert!(recipes().all(|recipe| recipe.id.starts_with(&format!("{}-", recipe.paper.name()))));
+    }
+
+    #[test]
+    fn figures_are_chosen_by_id_and_by_paper() {
+        let ids = |asked: &[&str]| -> Vec<&str> {
+            let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
+            chosen(&asked).unwrap().into_iter().map(|recipe| recipe.id).collect()
+        };
+        assert_eq!(ids(&["loc-bruck-7", "loc-bruck-1", "loc-bruck-7"]), ["loc-bruck-1", "loc-bruck-7"]);
+        assert_eq!(ids(&["loc-bruck"]).len(), loc_bruck::RECIPES.len());
+        assert_eq!(ids(&[]).len(), recipes().count());
+        let refused = chosen(&["loc-bruck-77".into()]).unwrap_err().to_string();
+        assert!(refused.contains("called loc-bruck-77; there are loc-bruck-1, "), "{refused}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Lines over two axes; names stand beside the ends of their lines.
+
+use std::fmt::Write as _;
+
+use super::axis::Range;
+use super::{Axis, COLOURS, escape, heading, open};
+
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 520.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 220.0;
+const TOP: f64 = 74.0;
+const BOTTOM: f64 = 58.0;
+
+/// More points than this are a line without marks.
+const MOST_MARKS: usize = 40;
+
+/// What a chart shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) subtitle: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One line, its points from left to right.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    name: String,
+    points: Vec<(f64, f64)>,
+    /// Which of the colours; by its place among the lines if none is given.
+    colour: Option<usize>,
+    look: Look,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Look {
+    Solid,
+    Dashed,
+    /// A limit: dashed, without a name.
+    Bound,
+}
+
+impl Line {
+    pub(crate) fn new(name: &str, points: Vec<(f64, f64)>) -> Line {
+        Line { name: name.into(), points, colour: None, look: Look::Solid }
+    }
+
+    /// A line that the others are compared with: dark, dashed, and named by the subtitle.
+    pub(crate) fn bound(points: Vec<(f64, f64)>) -> Line {
+        Line { look: Look::Bound, ..Line::new("", points) }
+    }
+
+    pub(crate) fn dashed(self) -> Line {
+        Line { look: Look::Dashed, ..self }
+    }
+
+    /// One of [`COLOURS`].
+    pub(crate) fn colour(self, colour: usize) -> Line {
+        Line { colour: Some(colour), ..self }
+    }
+
+    fn last(&self) -> f64 {
+        self.points.last().map_or(0.0, |(_, y)| *y)
+    }
+}
+
+impl Chart {
+    /// Draws it.
+    pub(crate) fn svg(&self) -> String {
+        let mut svg = String::new();
+        open(&mut svg, WIDTH, HEIGHT);
+        heading(&mut svg, LEFT, &self.title, &self.subtitle);
+        let frame = Frame::new(self);
+        frame.axes(&mut svg);
+        for bound in self.lines.iter().filter(|line| line.look == Look::Bound) {
+            frame.line(&mut svg, bound, "");
+        }
+        let named = self.lines.iter().filter(|line| line.look != Look::Bound).enumerate();
+        let mut named: Vec<(&Line, &str)> =
+            named.map(|(index, line)| (line, COLOURS[line.colour.unwrap_or(index) % COLOURS.len()])).collect();
+        named.sort_by(|(a, _), (b, _)| b.last().total_cmp(&a.last()));
+        // Names stand beside the ends of their lines, as far as they have room.
+        let mut label = TOP - 14.0;
+        for (line, colour) in named {
+            frame.line(&mut svg, line, colour);
+            let Some(&(x, y)) = line.points.last() else { continue };
+            let (end, from) = (frame.y(y), frame.x(x));
+            label = end.max(label + 15.0);
+            name(&mut svg, (from + 4.0, end), label, line, colour);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
+fn name(svg: &mut String, (from, end): (f64, f64), label: f64, line: &Line, colour: &str) {
+    let x = WIDTH - RIGHT + 26.0;
+    let _ = writeln!(
+        svg,
+        r#"<path class="leader" d="M{from:.1} {end:.1}L{:.1} {label:.1}"/><text class="name" x="{x}" y="{:.1}" fill="{colour}">{}</text>"#,
+        x - 4.0,
+        label + 4.0,
+        escape(&line.name)
+    );
+}
+
+/// The axes in place.
+struct Frame {
+    x: Range,
+    y: Range,
+}
+
+impl Frame {
+    fn new(chart: &Chart) -> Frame {
+        let points = || chart.lines.iter().flat_map(|line| &line.points);
+        Frame { x: chart.x.over(points().map(|(x, _)| *x)), y: chart.y.over(points().map(|(_, y)| *y)).roomy() }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.x.share(value) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - self.y.share(value) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn axes(&self, svg: &mut String) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for (value, text) in self.y.ticks() {
+            let y = self.y(value);
+            let _ = writeln!(svg, r#"<path class="grid" d="M{LEFT} {y:.1}H{right}"/>"#);
+            let _ = writeln!(svg, r#"<text class="tick end" x="{}" y="{:.1}">{text}</text>"#, LEFT - 8.0, y + 4.0);
+        }
+        for (value, text) in self.x.ticks() {
+            let x = self.x(value);
+            let _ = writeln!(svg, r#"<path class="grid" d="M{x:.1} {TOP}V{bottom}"/>"#);
+            let _ = writeln!(svg, r#"<text class="tick middle" x="{x:.1}" y="{}">{text}</text>"#, bottom + 20.0);
+        }
+        let middle = (LEFT + right) / 2.0;
+        let (name, low) = (escape(self.x.name()), HEIGHT - 14.0);
+        let _ = writeln!(svg, r#"<text class="tick middle" x="{middle}" y="{low}">{name}</text>"#);
+        let _ = writeln!(svg, r#"<text class="tick" x="{LEFT}" y="{}">{}</text>"#, TOP - 8.0, escape(self.y.name()));
+    }
+
+    fn line(&self, svg: &mut String, line: &Line, colour: &str) {
+        let shown: Vec<(f64, f64)> = line.points.iter().map(|&(x, y)| (self.x(x), self.y(y))).collect();
+        if shown.is_empty() {
+            return;
+        }
+        let path: Vec<String> = shown.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+        let (class, stroke) = match line.look {
+            Look::Bound => ("bound", String::new()),
+            Look::Solid => ("time", format!(r#" stroke="{colour}""#)),
+            Look::Dashed => ("time dashed", format!(r#" stroke="{colour}""#)),
+        };
+        let _ = writeln!(svg, r#"<path class="{class}"{stroke} d="M{}"/>"#, path.join("L"));
+        if line.look == Look::Bound || shown.len() > MOST_MARKS {
+            return;
+        }
+        for (x, y) in shown {
+            let _ = writeln!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="2.6" fill="{colour}"/>"#);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unit;
+    use super::*;
+
+    #[test]
+    fn every_line_is_drawn_and_named_and_bounds_are_not() {
+        let points = vec![(1.0, 1.0), (4.0, 100.0)];
+        let chart = Chart {
+            title: "a < b".into(),
+            subtitle: String::new(),
+            x: Axis::logarithmic("size", Unit::Bytes, 2),
+            y: Axis::logarithmic("", Unit::Microseconds, 10),
+            lines: vec![
+                Line::new("one", points.clone()),
+                Line::new("two", points.clone()).dashed(),
+                Line::bound(points),
+            ],
+        };
+        let svg = chart.svg();
+        assert_eq!((svg.matches("class=\"time").count(), svg.matches("class=\"bound").count()), (2, 1));
+        assert_eq!((svg.matches("class=\"name").count(), svg.matches("<circle").count()), (2, 4));
+        assert!(svg.contains("a &lt; b") && svg.contains(">one<") && svg.contains(">two<"));
+    }
+}
