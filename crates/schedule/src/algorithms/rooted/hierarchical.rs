@@ -203,6 +203,11 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
 /// A few radices, whole, in segments and in pieces, and every level; either way inside.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let regions = problem.topology.regions(1);
+    let levels = (2..=problem.topology.depth()).map(|level| format!("level={level}"));
+    if regions == 1 {
+        // On one node a meeting of all can serve, too, but whether it pays there was never measured.
+        return std::iter::once(String::new()).chain(levels).collect();
+    }
     let mut radices: Vec<usize> =
         [3, 4, 8, regions].into_iter().filter(|radix| (3..=regions).contains(radix)).collect();
     radices.sort_unstable();
@@ -214,6 +219,6 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
         variants.extend(radices.iter().map(|radix| format!("radix={radix}:far=pieces")));
     }
     variants.push(radices.last().map_or("segments=4".into(), |all| format!("radix={all}:segments=4")));
-    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
+    variants.extend(levels);
     either_way(variants)
 }
