@@ -3,8 +3,7 @@
 //! The root acts for its region, the first rank for each other one. Among them the vector goes down a tree whose radix says how
 //! many sends a rank begins together: with `radix` = regions the root sends to all of them at once, one far latency in all. Or
 //! (`far=pieces`) it is cut into a piece for each other region, which are scattered down that tree and then allgathered with as
-//! many ports: up to twice the latencies, but no region sends more than the vector. Inside: a binomial tree, or memory that more
-//! than two ranks share: between two, a message copies once.
+//! many ports: up to twice the latencies, but no region sends more than the vector. Inside: a binomial tree, or shared memory.
 //! With `segments` a far message is several: short ones need no answer before they travel.
 //!
 //! ```text
@@ -95,7 +94,7 @@ impl Spread {
     fn rounds(&self, rank: usize) -> Vec<Round> {
         let (index, seats, _) = home(&self.topology, self.level, rank);
         let memory = Region::new(&self.topology, self.level, rank);
-        let line = (self.shared && memory.size > 2)
+        let line = (self.shared && memory.size > 1)
             .then(|| Span::new(Space::Shared, memory.base(self.blocks()), self.blocks()));
         let all = Span::output(0, self.blocks());
         let held = if rank == self.root { Span::input(0, self.blocks()) } else { line.unwrap_or(all) };
