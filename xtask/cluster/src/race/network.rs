@@ -11,14 +11,16 @@ use crate::Result;
 use crate::job::Mpi;
 use crate::settings::{Delay, Rate, Shape};
 
-/// Seconds of a message between two nodes beside the delay, and those for which it occupies its ranks.
+/// Seconds of a message between two nodes beside the delay.
 const STACK: f64 = 60e-6;
-const OVERHEAD: f64 = 60e-6;
+/// Seconds for which a message occupies its ranks, for every rank there is: all of them share two cores. Between what a message takes
+/// where all send at once (15 us) and what it takes of a rank that sends alone.
+const OVERHEAD: f64 = 6e-6;
 /// Seconds of a message inside a node, and of a meeting: ranks are many, and cores few.
 const NEAR: f64 = 100e-6;
 
 /// The machine that a race on this network is about.
-fn machine(mpi: Mpi, delay: Delay, rate: Rate) -> Result<Machine> {
+fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate) -> Result<Machine> {
     let mut machine = Machine::shipped("generic").map_err(|error| error.to_string())?;
     machine.name = format!("the emulated cluster, {delay}, {rate}, {}", mpi.title());
     let delay = delay.duration().as_secs_f64();
@@ -29,7 +31,7 @@ fn machine(mpi: Mpi, delay: Delay, rate: Rate) -> Result<Machine> {
         rendezvous: false,
         latency: delay + STACK,
         per_byte,
-        overhead: OVERHEAD,
+        overhead: OVERHEAD * (f64::from(shape.nodes) * f64::from(shape.ranks)),
         crowd: None,
         injection: per_byte,
     };
@@ -48,7 +50,7 @@ pub(super) fn choice(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, cell: (&s
     let known = Collective::ALL.into_iter().find(|known| known.name() == collective);
     let collective = known.ok_or_else(|| format!("{collective} is no collective"))?;
     let topology = Topology::regular(shape.nodes.into(), shape.ranks.into()).map_err(|error| error.to_string())?;
-    let evidence = Evidence::of_machine(machine(mpi, delay, rate)?);
+    let evidence = Evidence::of_machine(machine(mpi, shape, delay, rate)?);
     // As plans ask for where nothing is said.
     let problem = Problem::new(collective, topology).with_reduction(Reduction { commutative: true, identical: true });
     let decision = evidence.decide(&problem, bytes).map_err(|error| error.to_string())?;
