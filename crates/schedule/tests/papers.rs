@@ -168,6 +168,37 @@ fn nap_is_correct_ordered_and_identical_for_every_node_count_to_64_at_ppn_2_to_8
     });
 }
 
+/// Past the paper: with P ports a round unites P times as many groups of nodes.
+#[test]
+fn nap_with_several_ports_is_ordered_and_identical_and_takes_fewer_far_rounds() {
+    use rayon::prelude::*;
+    (1..=40usize).into_par_iter().for_each(|nodes| {
+        for (ppn, ports, local) in (1..=5)
+            .flat_map(|ppn| [2, 3, 5usize].map(|ports| (ppn, ports)))
+            .flat_map(|(ppn, ports)| ["messages", "shared"].map(|local| (ppn, ports, local)))
+        {
+            let (setting, topology) = (format!("nap:ports={ports}:local={local}"), format!("{nodes}x{ppn}"));
+            let ensemble = ensemble(Collective::Allreduce, &setting, &topology);
+            let report = verify(&ensemble).unwrap_or_else(|fault| panic!("{topology} {setting}: {fault}"));
+            assert!(report.ordered && report.identical, "{topology} {setting}");
+            let rounds = (0..).find(|&rounds| (ports * ppn).pow(rounds) >= nodes).unwrap() as usize;
+            let far = |schedule| far_peers(schedule, &ensemble.problem.topology).len();
+            assert!(ensemble.schedules.iter().all(|schedule| far(schedule) <= rounds), "{topology} {setting}");
+            let counts = Counts::maxima(&ensemble);
+            assert!(counts.far_received.messages <= rounds * ports, "{topology} {setting}");
+            assert!(counts.far_sent.messages <= rounds * ports, "{topology} {setting}");
+        }
+    });
+}
+
+#[test]
+fn nap_with_two_ports_takes_one_hop_on_8x4() {
+    let hops = |setting: &str| far_peers(&rank(Collective::Allreduce, setting, "8x4", 9), &"8x4".parse().unwrap());
+    assert_eq!(hops("nap").len(), 2);
+    // Local rank 1 of node 2 is responsible for nodes 2, its own, and 3.
+    assert_eq!(hops("nap:ports=2"), [(vec![13], vec![13])]);
+}
+
 #[test]
 fn table_1_of_jocksch_39_nodes() {
     for (phases, steps, size) in [

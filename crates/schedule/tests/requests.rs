@@ -34,6 +34,8 @@ fn every_refusal_names_the_fact_and_the_remedy() {
         (Alltoall, "bruck:radix=1", "8", "radix=1 is out of range", "2..=8"),
         (Alltoall, "bruck:radices=2,2", "8", "multiplies to 4 only", "2,2,2"),
         (Allreduce, "nap:level=2", "4x4", "out of range", "1..=1"),
+        (Allreduce, "nap:ports=0", "4x4", "ports=0 is out of range", "1..=256"),
+        (Allreduce, "nap:ports=2:fan=full", "4x4", "is given beside fan=full", "one of the two"),
         (Allreduce, "cyclic-shift:9(1,1,1,1)", "8", "multiply to 9", "8(1,1,1)"),
         (Allreduce, "cyclic-shift:8(1,1)", "8", "too few ports", "8(1,1,1)"),
         (Allreduce, "nap:local=nearby", "4x4", "local=nearby is not known", "messages or shared"),

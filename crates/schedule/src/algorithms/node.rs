@@ -127,9 +127,9 @@ impl Region {
         self.line(member, blocks, Span::input(0, blocks))
     }
 
-    /// A place for one value, of `size + 1` that the region has for each turn.
-    pub(crate) fn slot(&self, turn: usize, index: usize) -> Span {
-        Span::new(Space::Shared, turn * self.lines + self.first + index, 1)
+    /// A place for one value, of `size + 1` times as many as asked for that the region has for each turn.
+    pub(crate) fn slot(&self, times: usize, turn: usize, index: usize) -> Span {
+        Span::new(Space::Shared, (turn * self.lines + self.first) * times + index, 1)
     }
 
     /// Local reduction onto the first line, which is the first member's alone afterwards.

@@ -18,11 +18,15 @@
 //! Sizes of subgroups differ by one at most, larger ones first. A node at the end of a larger subgroup has no counterpart
 //! in a smaller one and is served by one of its spare ranks. Ranks with nothing to give contribute nothing.
 //!
+//! With `ports=P` every local rank fetches from P subgroups at once, neighbours in their order, and reduces them before the
+//! node does: k <= P ppn with the paper's fan. Past the paper: where far latency is all that counts, 8x4 takes one hop
+//! with two ports, not two.
+//!
 //! With `local=shared` what is fetched lands in shared memory, the node meets, and every rank reduces it in the order of the
 //! subgroups: no near messages, no pairs, one meeting a far round.
 //!
-//! ceil(log_ppn n) far rounds (full fan: ceil(log_{ppn+1} n), the lower bound), one message each · any shape; the smallest
-//! node's size is the fan · ppn = 1 has only the full fan · ordered with sequential placement, identical always
+//! ceil(log_{P ppn} n) far rounds (full fan: ceil(log_{ppn+1} n), the lower bound), P messages each · any shape; the smallest
+//! node's size is the fan · ppn = 1 with one port has only the full fan · ordered with sequential placement, identical always
 
 use std::ops::Range;
 
@@ -35,9 +39,16 @@ use crate::{Combine, Problem, Result, Round, Space, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "fan", values: "paper: one local rank of each node is idle; full: none is", default: "paper" },
+    Parameter {
+        name: "ports",
+        values: "1..=256, with the paper's fan: from how many nodes a rank fetches at once",
+        default: "1",
+    },
     LEVEL,
     LOCAL,
 ];
+
+const MOST_PORTS: usize = 256;
 
 /// A group of nodes that becomes complete in one far round, as one of its nodes sees it.
 struct Union {
@@ -46,17 +57,34 @@ struct Union {
     subgroups: usize,
 }
 
-/// How local ranks divide the other subgroups among them.
+/// How the ports of a node's ranks divide the other subgroups among them. Rank l has ports l P, l P + 1, ...
 #[derive(Clone, Copy)]
 struct Fan {
     full: bool,
-    /// How many local ranks every node has.
+    /// How many a rank has.
+    ports: usize,
+    /// How many every node has: those of as many ranks as the smallest one has.
     width: usize,
 }
 
 impl Fan {
-    fn new(full: bool, width: usize) -> Fan {
-        Fan { full: full || width == 1, width }
+    fn new(full: bool, ranks: usize, ports: usize) -> Fan {
+        let width = ranks * ports;
+        Fan { full: full || width == 1, ports, width }
+    }
+
+    fn parse(parameters: &Parameters, ranks: usize) -> Result<Fan> {
+        let full = parameters.word("fan", &["paper", "full"])? == "full";
+        let ports = parameters.number("ports", 1..=MOST_PORTS)?.unwrap_or(1);
+        if full && ports > 1 {
+            return Err(parameters.wrong("ports", "is given beside fan=full", "one of the two"));
+        }
+        Ok(Fan::new(full, ranks, ports))
+    }
+
+    /// The ports of a local rank.
+    fn ports_of(self, l: usize) -> Range<usize> {
+        l * self.ports..(l + 1) * self.ports
     }
 
     /// How many subgroups can unite in one round.
@@ -64,48 +92,47 @@ impl Fan {
         self.width + usize::from(self.full)
     }
 
-    /// The subgroup that local rank `l` of subgroup `m` fetches from, of `k`.
-    fn other(self, m: usize, l: usize, k: usize) -> Option<usize> {
-        let o = if self.full && l >= m { l + 1 } else { l };
-        (o < k && o != m && l < self.width).then_some(o)
+    /// The subgroup that a port of subgroup `m` fetches from, of `k`.
+    fn other(self, m: usize, port: usize, k: usize) -> Option<usize> {
+        let o = if self.full && port >= m { port + 1 } else { port };
+        (o < k && o != m && port < self.width).then_some(o)
     }
 
-    /// The local rank of subgroup `m` that fetches from subgroup `o`.
+    /// The port of subgroup `m` that fetches from subgroup `o`.
     fn server(self, m: usize, o: usize) -> usize {
         if self.full && o > m { o - 1 } else { o }
     }
 
-    /// The t-th rank of subgroup `m` that can serve a node without counterpart: idle ranks first. Node and local rank.
+    /// The t-th port of subgroup `m` that can serve a node without counterpart: idle ones first. Node and port.
     fn spare(self, m: usize, size: usize, k: usize, t: usize) -> (usize, usize) {
         let unused = if self.full { k - 1 } else { k };
         let order = t / size;
-        let l = match (self.full, order) {
+        let port = match (self.full, order) {
             (false, 0) => m,
             (false, order) => unused + order - 1,
             (true, order) if order < self.width - unused => unused + order,
             (true, order) => order - (self.width - unused),
         };
-        (t % size, l)
+        (t % size, port)
     }
 
-    /// The inverse: which spare a rank is.
-    fn spare_of(self, m: usize, size: usize, k: usize, (node, l): (usize, usize)) -> Option<usize> {
+    /// The inverse: which spare a port is.
+    fn spare_of(self, m: usize, size: usize, k: usize, (node, port): (usize, usize)) -> Option<usize> {
         let unused = if self.full { k - 1 } else { k };
         let order = match self.full {
-            false if l == m => 0,
-            false => (l + 1).checked_sub(unused).filter(|&order| order > 0)?,
-            true if l >= unused => l - unused,
-            true => l + self.width - unused,
+            false if port == m => 0,
+            false => (port + 1).checked_sub(unused).filter(|&order| order > 0)?,
+            true if port >= unused => port - unused,
+            true => port + self.width - unused,
         };
-        (l < self.width).then_some(order * size + node)
+        (port < self.width).then_some(order * size + node)
     }
 }
 
 pub(crate) fn nap(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let level = parameters.level(problem)?;
-    let full = parameters.word("fan", &["paper", "full"])? == "full";
     let topology = problem.topology.clone();
-    let fan = Fan::new(full, topology.region_sizes(level).0);
+    let fan = Fan::parse(parameters, topology.region_sizes(level).0)?;
     let rounds = if shared(parameters)? { through_memory } else { rounds };
     Ok(Recipe { blocks: 1, make: Box::new(move |rank| rounds(&topology, level, fan, rank)) })
 }
@@ -116,24 +143,26 @@ fn through_memory(topology: &Topology, level: usize, fan: Fan, rank: usize) -> V
     let unions = unions(fan, topology.regions(level), node);
     // Reductions alternate between output and scratch, so that the last one ends in the output.
     let into = |left: usize| if left.is_multiple_of(2) { Space::Output } else { Space::Scratch };
+    // Slots of their own for every turn: a slow rank may still read those of the last.
+    let slot = |turn: usize, index: usize| region.slot(fan.ports, turn, index);
     let mut running = Running::new();
     if region.size > 1 {
-        last(&mut running.rounds).copy(running.value, region.slot(0, l));
+        last(&mut running.rounds).copy(running.value, slot(0, l));
         region.meet(&mut running.rounds);
-        running.fold((0..region.size).map(|member| region.slot(0, member)), into(unions.len()));
+        running.fold((0..region.size).map(|member| slot(0, member)), into(unions.len()));
     }
-    let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
+    let far_rank = far_rank(topology, level, fan);
     for (left, union) in unions.iter().enumerate().rev() {
-        // Slots of their own for every turn: a slow rank may still read those of the last.
-        let turn = unions.len() - left;
-        let (mut round, fetched) = union.far_round(fan, node, l, &far_rank, &running);
-        if let Some((o, from)) = fetched {
-            round.recv(from, vec![region.slot(turn, o)], None);
+        let (turn, mut round) = (unions.len() - left, Round::default());
+        for port in fan.ports_of(l) {
+            if let Some((o, from)) = union.exchange(fan, (node, port), &far_rank, &running, &mut round) {
+                round.recv(from, vec![slot(turn, o)], None);
+            }
         }
         running.rounds.push(round);
         region.meet(&mut running.rounds);
         let (m, own) = (union.locate(node).0, running.value);
-        let values = (0..union.subgroups).map(|o| if o == m { own } else { region.slot(turn, o) });
+        let values = (0..union.subgroups).map(|o| if o == m { own } else { slot(turn, o) });
         running.fold(values, into(left));
     }
     let mut rounds = running.finish();
@@ -148,25 +177,28 @@ fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round
     let unions = unions(fan, topology.regions(level), node);
     running.rounds.reserve_exact((2 + ceil_log(2, near.size)) * (1 + unions.len()));
     near.allreduce(&mut running, near.size);
+    let far_rank = far_rank(topology, level, fan);
     for union in unions.into_iter().rev() {
-        let far_rank = |node: usize, l: usize| topology.rank_at(topology.region(level, node).start + l);
-        let (mut round, fetched) = union.far_round(fan, node, l, &far_rank, &running);
-        if let Some((o, from)) = fetched {
-            let m = union.locate(node).0;
-            match Bunch::of(o, union.subgroups).joined_on_arrival(fan, m, o) {
-                Some(how) => running.combine(&mut round, from, how),
-                None => running.replace(&mut round, from),
-            }
+        let mut round = Round::default();
+        if fan.ports == 1 {
+            union.one_port(fan, (node, l), &far_rank, &mut running, &mut round);
+        } else {
+            union.several_ports(fan, (node, l), &far_rank, &mut running, &mut round);
         }
         if round.communicates() {
             running.rounds.push(round);
         }
         match fan.full {
             true => union.meet_in_pairs(fan, node, &near, &mut running),
-            false => near.allreduce(&mut running, union.subgroups),
+            false => near.allreduce(&mut running, union.subgroups.div_ceil(fan.ports)),
         }
     }
     running.finish()
+}
+
+/// Which rank has a port of a node.
+fn far_rank(topology: &Topology, level: usize, fan: Fan) -> impl Fn(usize, usize) -> usize {
+    move |node, port| topology.rank_at(topology.region(level, node).start + port / fan.ports)
 }
 
 /// The unions that a node is part of, largest first; those of a single subgroup left out.
@@ -201,40 +233,80 @@ impl Union {
         (m, first, size)
     }
 
-    /// What local rank `l` of a node sends; and from which subgroup and rank it fetches.
-    fn far_round(
+    /// What a rank with one port does far away: it combines what it fetches with its own, if the two belong together.
+    fn one_port(
         &self,
         fan: Fan,
-        node: usize,
-        l: usize,
+        (node, l): (usize, usize),
+        rank_of: &dyn Fn(usize, usize) -> usize,
+        running: &mut Running,
+        round: &mut Round,
+    ) {
+        if let Some((o, from)) = self.exchange(fan, (node, l), rank_of, running, round) {
+            let m = self.locate(node).0;
+            match Bunch::of(o, self.subgroups).joined_on_arrival(fan, m, o) {
+                Some(how) => running.combine(round, from, how),
+                None => running.replace(round, from),
+            }
+        }
+    }
+
+    /// What a rank with several ports does far away: it reduces what they fetch, its own among it if that is where it belongs.
+    fn several_ports(
+        &self,
+        fan: Fan,
+        (node, l): (usize, usize),
+        rank_of: &dyn Fn(usize, usize) -> usize,
+        running: &mut Running,
+        round: &mut Round,
+    ) {
+        let m = self.locate(node).0;
+        let mut sources = Vec::new();
+        for port in fan.ports_of(l) {
+            let fetched = self.exchange(fan, (node, port), rank_of, running, round);
+            match fetched {
+                Some((_, from)) => sources.push(Some(from)),
+                None if port == m => sources.push(None),
+                None => {}
+            }
+        }
+        if sources.iter().any(Option::is_some) {
+            running.gather(round, &sources);
+        }
+    }
+
+    /// What a port of a node sends; and from which subgroup and rank it fetches.
+    fn exchange(
+        &self,
+        fan: Fan,
+        (node, port): (usize, usize),
         rank_of: &dyn Fn(usize, usize) -> usize,
         running: &Running,
-    ) -> (Round, Option<(usize, usize)>) {
+        round: &mut Round,
+    ) -> Option<(usize, usize)> {
         let k = self.subgroups;
         let (m, first, size) = self.locate(node);
         let position = node - first;
         let larger = self.nodes % k;
-        let mut round = Round::default();
-        let other = fan.other(m, l, k);
+        let other = fan.other(m, port, k);
         if let Some(o) = other {
             let (o_first, o_size) = self.subgroup(o);
             if position < o_size {
-                running.send(&mut round, rank_of(o_first + position, fan.server(o, m)));
+                running.send(round, rank_of(o_first + position, fan.server(o, m)));
             }
         }
         // A smaller subgroup's spare t serves the last node of the larger subgroup t.
         if m >= larger
-            && let Some(t) = fan.spare_of(m, size, k, (position, l)).filter(|&t| t < larger)
+            && let Some(t) = fan.spare_of(m, size, k, (position, port)).filter(|&t| t < larger)
         {
-            running.send(&mut round, rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
+            running.send(round, rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
         }
-        let fetched = other.map(|o| {
+        other.map(|o| {
             let (o_first, o_size) = self.subgroup(o);
             let (sender, server) =
                 if position < o_size { (position, fan.server(o, m)) } else { fan.spare(o, o_size, k, m) };
             (o, rank_of(o_first + sender, server))
-        });
-        (round, fetched)
+        })
     }
 
     /// With the full fan: bunches of two (the last may be of three) meet on one rank each, then those ranks reduce.
@@ -304,16 +376,19 @@ impl Bunch {
     }
 }
 
-/// Exact where n = ppn^k with ppn a power of two, and the paper's fan; through shared memory, for any ppn.
+/// Exact where n = (P ppn)^k with ppn a power of two, more than one, and the paper's fan; through shared memory, for any ppn.
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
     let (nodes, (smallest, largest)) = (problem.topology.regions(level), problem.topology.region_sizes(level));
-    let fan = Fan::new(parameters.get("fan") == Some("full"), smallest);
+    let fan = Fan::parse(parameters, smallest).unwrap_or(Fan::new(false, smallest, 1));
     let far = ceil_log(fan.base(), nodes);
+    // Every port sends one, and a second where it is a spare one too.
+    let sends = fan.ports * (1 + usize::from(fan.full));
+    let power = smallest == largest && !fan.full && fan.width.checked_pow(far as u32) == Some(nodes);
     if uses_memory(parameters) {
-        let sends = far * (1 + usize::from(fan.full));
-        let regular = smallest == largest && !fan.full && largest.checked_pow(far as u32) == Some(nodes);
-        return if regular { Cost::exact(far, far, far) } else { Cost::at_most(far, sends, sends) };
+        let messages = far * sends;
+        let cost = Cost::at_most(far, messages, messages);
+        return if power && largest > 1 { Cost { exact: true, ..cost } } else { cost };
     }
     let worst = |costs: &mut dyn Iterator<Item = Cost>| {
         let max =
@@ -325,25 +400,27 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     };
     let near = worst(&mut (2..=fan.base().max(2)).map(|k| match fan.full {
         true => Cost::exact(1, 1, 1).then(reduce(k / 2)),
-        false => reduce(k),
+        false => reduce(k.div_ceil(fan.ports)),
     }));
-    let sends = 1 + usize::from(fan.full);
     let mut cost = worst(&mut (smallest..=largest).map(|size| Group::allreduce_cost(size, size)));
     for _ in 0..far {
         cost = cost.then(Cost::exact(1, sends, sends)).then(near);
     }
-    let regular =
-        smallest == largest && largest.is_power_of_two() && !fan.full && largest.checked_pow(far as u32) == Some(nodes);
-    if !regular {
+    if !power || !largest.is_power_of_two() || largest == 1 {
         return cost.roughly();
     }
-    let doubling = largest.ilog2() as usize;
-    let messages = far + (far + 1) * doubling;
-    Cost::exact(messages, messages, messages)
+    let doublings = (far + 1) * largest.ilog2() as usize;
+    let messages = far * sends + doublings;
+    Cost::exact(far + doublings, messages, messages)
 }
 
+/// Both fans on every level; on the first also the fewest ports for every smaller number of far rounds.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let mut variants = vec![String::new(), "fan=full".into()];
+    let (nodes, ranks) = (problem.topology.regions(1), problem.topology.region_sizes(1).0);
+    let rounds = ceil_log(Fan::new(true, ranks, 1).base(), nodes);
+    let fewest = |rounds: usize| (2..=MOST_PORTS).find(|ports| ceil_log(ranks * ports, nodes) <= rounds);
+    variants.extend((1..rounds).filter_map(fewest).map(|ports| format!("ports={ports}")));
     for level in 2..=problem.topology.depth() {
         variants.extend([format!("level={level}"), format!("fan=full:level={level}")]);
     }

@@ -80,6 +80,27 @@ impl Running {
         round.recv(from, vec![self.value], None);
     }
 
+    /// Takes the reduction of some values, in their order: what comes from others, and our own (`None`).
+    pub(crate) fn gather(&mut self, round: &mut Round, sources: &[Option<usize>]) {
+        let into = self.span(if self.value.space == Space::Output { Space::Scratch } else { Space::Output });
+        for (index, source) in sources.iter().enumerate() {
+            let landing = match index {
+                0 => into,
+                _ => Span::new(Space::Scratch, index * into.count, into.count),
+            };
+            if let Some(from) = source {
+                round.recv(*from, vec![landing], None);
+            }
+            let operand = if source.is_some() { landing } else { self.value };
+            match index {
+                0 if source.is_none() => round.copy(operand, into),
+                0 => {}
+                _ => round.combine(operand, into, Combine::After),
+            }
+        }
+        (self.old, self.value) = (self.value, into);
+    }
+
     /// Combines with the value that was replaced last.
     pub(crate) fn combine_old(&self, round: &mut Round, how: Combine) {
         round.combine(self.old, self.value, how);
