@@ -448,7 +448,7 @@ pub(crate) fn own_apart(reversed: Vec<Round>, rank: usize) -> Vec<Round> {
 }
 
 /// An allreduce: reduce_scatter, then allgather, both in place.
-fn both(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+pub(crate) fn both(movement: Vec<Round>, rank: usize) -> Vec<Round> {
     let mut rounds = reverse(movement.clone(), rank, &[Span::output(rank, 1)]);
     rounds.extend(movement);
     rounds

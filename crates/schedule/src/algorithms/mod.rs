@@ -28,7 +28,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "sparbit", sparbit::PARAMETERS, "any p", MOVES, "Loch and Koslovski 2021", Make::Gather(sparbit::sparbit), sparbit::cost, sparbit::variants),
     line(Allgather, "hierarchical", leaders::HIERARCHICAL, "any shape", MOVES, "Träff 2006", Make::Direct(leaders::hierarchical), leaders::hierarchical_cost, seats::level_variants),
     line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Direct(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
-    line(Allgather, "multi-lane", leaders::HIERARCHICAL, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, seats::level_variants),
+    line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, lanes::variants),
     line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::Direct(loc_bruck::allgather), loc_bruck::cost, loc_bruck::variants),
     line(Allgather, "circulant", windows::CIRCULANT, "any p", MOVES, "Träff 2024", Make::Gather(windows::circulant), windows::circulant_cost, default),
 
@@ -48,6 +48,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),
     line(Allreduce, "cyclic-shift", cyclic_shift::PARAMETERS, "factors of p, or of the nodes", (Never, COMPLETE), "Jocksch et al. 2021", Make::Direct(cyclic_shift::cyclic_shift), cyclic_shift::cost, cyclic_shift::variants),
     line(Allreduce, "addition-chain", addition_chain::PARAMETERS, "a chain to p, or to the nodes", (Never, Never), "after Jocksch et al. 2021", Make::Direct(addition_chain::addition_chain), addition_chain::cost, addition_chain::variants),
+    line(Allreduce, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::allreduce), lanes::allreduce_cost, lanes::variants),
     line(Allreduce, "circulant", windows::CIRCULANT, "any p", (Never, Always), "Träff 2024", Make::Both(windows::circulant), windows::circulant_cost, default),
 
     line(ReduceScatter, "linear", NONE, "any p", MOVES, "classic", Make::Scatter(direct::linear), direct::linear_cost, default),
@@ -57,7 +58,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "cyclic-shift", windows::BRUCK, "any p", UNORDERED, "Jocksch et al. 2021", Make::Scatter(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(ReduceScatter, "circulant", windows::CIRCULANT, "any p", UNORDERED, "Träff 2024", Make::Scatter(windows::circulant), windows::circulant_cost, default),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
-    line(ReduceScatter, "multi-lane", leaders::HIERARCHICAL, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, seats::level_variants),
+    line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, lanes::variants),
     line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(loc_bruck::reduce_scatter), loc_bruck::reversed_cost, loc_bruck::variants),
 
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),

@@ -19,7 +19,7 @@ use super::allreduce::whole::home;
 use crate::blockset::BlockSet;
 use crate::compose::{Reversal, embed, emptied, pairs, placing};
 use crate::math::part;
-use crate::registry::{Make1, Parameter, Parameters, Recipe, gather, own_apart, scatter};
+use crate::registry::{Make1, Parameter, Parameters, Recipe, both, gather, own_apart, scatter};
 use crate::schedule::push_span;
 use crate::{Combine, Local, Problem, Result, Round, Space, Span, Topology};
 
@@ -115,6 +115,11 @@ impl Region {
     /// The one line on which all blocks of the region are: where a position is on it.
     pub(crate) fn base(&self, blocks: usize) -> usize {
         self.index * blocks
+    }
+
+    /// Where the line begins that is no member's.
+    fn spare_line(&self, blocks: usize) -> usize {
+        (self.first + self.size) * blocks
     }
 
     /// Where a span is on a member's line.
@@ -245,15 +250,28 @@ impl Movement {
             Movement::Messages(make) => Box::new(move |rank| scatter(make(rank), rank)),
             Movement::Shared(make) => Box::new(move |rank| {
                 let (region, steps) = make(rank);
-                let mut reversal = Reversal::new(rank, BlockSet::default());
-                for step in steps.into_iter().rev() {
-                    match step {
-                        Step::Talk(round) => reversal.round(round),
-                        Step::Share { .. } if region.size == 1 => {}
-                        Step::Share { all, mine } => region.share_back(p, &all, &mine, &mut reversal),
-                    }
+                own_apart(reversed(&region, steps, p, rank), rank)
+            }),
+        };
+        Recipe { blocks: p, make }
+    }
+
+    /// Backwards, then forwards.
+    pub(crate) fn allreduce(self, problem: &Problem) -> Recipe {
+        let p = problem.ranks();
+        let make: Make1 = match self {
+            Movement::Messages(make) => Box::new(move |rank| both(make(rank), rank)),
+            Movement::Shared(make) => Box::new(move |rank| {
+                let (region, steps) = make(rank);
+                let mut rounds = reversed(&region, steps, p, rank);
+                let forwards = rounds_of(&region, make(rank).1);
+                match region.size {
+                    1 => rounds.extend(forwards),
+                    // The members' lines may still be read.
+                    _ => rounds.extend(on_line(region.spare_line(p), forwards, p, Span::output(rank, 1), rank)),
                 }
-                own_apart(reversal.finish(&[Span::output(rank, 1)]), rank)
+                rounds.retain(|round| !round.is_empty());
+                rounds
             }),
         };
         Recipe { blocks: p, make }
@@ -273,6 +291,19 @@ impl Movement {
     }
 }
 
+/// A movement backwards: the rank's own block is reduced, in its place in the output.
+fn reversed(region: &Region, steps: Vec<Step>, p: usize, rank: usize) -> Vec<Round> {
+    let mut reversal = Reversal::new(rank, BlockSet::default());
+    for step in steps.into_iter().rev() {
+        match step {
+            Step::Talk(round) => reversal.round(round),
+            Step::Share { .. } if region.size == 1 => {}
+            Step::Share { all, mine } => region.share_back(p, &all, &mine, &mut reversal),
+        }
+    }
+    reversal.finish(&[Span::output(rank, 1)])
+}
+
 /// Messages, and meetings where the region shares.
 fn rounds_of(region: &Region, steps: Vec<Step>) -> Vec<Round> {
     let mut rounds = vec![Round::default()];
@@ -287,21 +318,27 @@ fn rounds_of(region: &Region, steps: Vec<Step>) -> Vec<Round> {
 
 /// An allgather from far messages and meetings: copy-in, the messages from line to line, copy-out.
 pub(crate) fn gather_shared(region: &Region, rounds: Vec<Round>, p: usize, rank: usize) -> Vec<Round> {
-    if region.size == 1 {
-        return gather(rounds, rank);
+    match region.size {
+        1 => gather(rounds, rank),
+        _ => on_line(region.base(p), rounds, p, Span::input(0, 1), rank),
     }
-    let base = region.base(p);
+}
+
+/// The same from wherever the rank's own block is, on a line that begins at `base`.
+fn on_line(base: usize, rounds: Vec<Round>, p: usize, own: Span, rank: usize) -> Vec<Round> {
     let line = |first: usize, count: usize| Span::new(Space::Shared, base + first, count);
-    let on_line = placing(|blocks, spans| push_span(spans, line(blocks.start, blocks.len())));
+    let place = placing(|blocks, spans| push_span(spans, line(blocks.start, blocks.len())));
     let mut copy_in = Round::default();
-    copy_in.copy(Span::input(0, 1), line(rank, 1));
+    copy_in.copy(own, line(rank, 1));
     let mut all = vec![copy_in];
-    for round in embed(rounds, |peer| peer, on_line) {
+    for round in embed(rounds, |peer| peer, place) {
         // A meeting alone ends the round before.
         if round.communicates() { all.push(round) } else { last(&mut all).locals.extend(round.locals) }
     }
     let mut copy_out = Round::default();
-    copy_out.copy(Span::input(0, 1), Span::output(rank, 1));
+    if own != Span::output(rank, 1) {
+        copy_out.copy(own, Span::output(rank, 1));
+    }
     for others in [0..rank, rank + 1..p].into_iter().filter(|others| !others.is_empty()) {
         copy_out.copy(line(others.start, others.len()), Span::output(others.start, others.len()));
     }

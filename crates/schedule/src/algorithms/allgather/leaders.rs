@@ -17,7 +17,8 @@
 
 use std::ops::Range;
 
-use super::lanes::doubling;
+use super::lanes::bruck;
+use super::windows;
 use crate::algorithms::binomial::{self, Edge};
 use crate::algorithms::node::{LOCAL, Movement, Region, either_way, gather_shared, shared, uses_memory};
 use crate::algorithms::seats::{LEVEL, output_of, placing_seats, push_output_of};
@@ -146,7 +147,7 @@ fn movement(groups: Groups) -> Make1 {
             if me == child { round.recv(member(parent), blocks, None) } else { round.send(member(child), blocks) }
         };
         let count = groups.count();
-        let mut among = doubling(count, group);
+        let mut among = bruck(2, count, group);
         if me > 0 {
             among.fill(Round::default());
         }
@@ -170,7 +171,7 @@ fn through_memory(groups: &Groups, p: usize, rank: usize) -> Vec<Round> {
     if gathers {
         region.meet(&mut rounds);
     }
-    rounds.extend(across(groups, rank));
+    rounds.extend(across(groups, 2, rank));
     if topology.regions(groups.level) > 1 || !gathers {
         region.meet(&mut rounds);
     }
@@ -179,7 +180,7 @@ fn through_memory(groups: &Groups, p: usize, rank: usize) -> Vec<Round> {
 
 /// The allgathers of the lanes that a leader serves; a lane is the groups of one place in all regions. Where a region has
 /// fewer groups than others, its leaders serve several lanes and contribute nothing to those they have no group for.
-pub(crate) fn across(groups: &Groups, rank: usize) -> Vec<Round> {
+pub(crate) fn across(groups: &Groups, radix: usize, rank: usize) -> Vec<Round> {
     let Groups { topology, level, leaders, .. } = groups;
     let region = topology.region_of(*level, rank);
     let group = groups.of_seat(topology.seat_of(rank));
@@ -195,7 +196,7 @@ pub(crate) fn across(groups: &Groups, rank: usize) -> Vec<Round> {
                 push_output_of(topology, groups.seats(groups.first_of(region) + lane), spans);
             }
         });
-        embed(doubling(regions, region), server, place)
+        embed(bruck(radix, regions, region), server, place)
     };
     abreast((group - groups.first_of(region)..*leaders).step_by(count(region)).map(lane))
 }
@@ -215,22 +216,22 @@ fn tree_rounds(size: usize, me: usize, talk: impl Fn(&mut Round, Edge)) -> Vec<R
 /// By the largest group; exact where all groups are of one size and that is a power of two.
 pub(crate) fn hierarchical_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
-    if uses_memory(parameters) { across_cost(problem, level, 1) } else { cost(problem, level, 1) }
+    if uses_memory(parameters) { across_cost(problem, level, 1, 2) } else { cost(problem, level, 1) }
 }
 
 pub(crate) fn multi_leader_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let level = parameters.level(problem).unwrap_or(1);
     let leaders = leaders(problem, parameters, level).unwrap_or(1);
-    if uses_memory(parameters) { across_cost(problem, level, leaders) } else { cost(problem, level, leaders) }
+    if uses_memory(parameters) { across_cost(problem, level, leaders, 2) } else { cost(problem, level, leaders) }
 }
 
 /// What a leader sends along its lanes; exact where all regions are of one size.
-pub(crate) fn across_cost(problem: &Problem, level: usize, leaders: usize) -> Cost {
+pub(crate) fn across_cost(problem: &Problem, level: usize, leaders: usize, radix: usize) -> Cost {
     let regions = problem.topology.regions(level);
     let (smallest, largest) = problem.topology.region_sizes(level);
     let served = leaders.div_ceil(leaders.min(smallest));
-    let far = ceil_log(2, regions);
-    let cost = Cost::exact(far, far * served, (regions - 1) * served * largest.div_ceil(leaders));
+    let far = windows::cost(regions, &windows::multiplying(regions, radix));
+    let cost = Cost::exact(far.steps, far.messages * served, (regions - 1) * served * largest.div_ceil(leaders));
     if smallest == largest { cost } else { cost.roughly() }
 }
 

@@ -49,6 +49,11 @@ pub(crate) fn growing(p: usize, ports: impl IntoIterator<Item = usize>) -> Width
     widths
 }
 
+/// Grows by the same factor each round.
+pub(crate) fn multiplying(p: usize, radix: usize) -> Widths {
+    growing(p, std::iter::repeat_n(radix - 1, ceil_log(radix, p)))
+}
+
 /// Halves, rounding up, backwards.
 pub(crate) fn halving(p: usize) -> Widths {
     let mut widths = vec![p];
@@ -138,7 +143,7 @@ pub(crate) fn bruck_widths(problem: &Problem, parameters: &Parameters) -> Result
         return Ok(growing(p, ports));
     }
     let radix = parameters.number("radix", 2..=p.max(2))?.unwrap_or(2);
-    Ok(growing(p, std::iter::repeat_n(radix - 1, ceil_log(radix, p))))
+    Ok(multiplying(p, radix))
 }
 
 pub(crate) fn bruck_cost(problem: &Problem, parameters: &Parameters) -> Cost {
@@ -149,7 +154,7 @@ pub(crate) fn circulant_cost(problem: &Problem, _: &Parameters) -> Cost {
     cost(problem.ranks(), &halving(problem.ranks()))
 }
 
-fn cost(p: usize, widths: &[usize]) -> Cost {
+pub(crate) fn cost(p: usize, widths: &[usize]) -> Cost {
     let messages = widths.windows(2).map(|pair| (pair[1] - pair[0]).div_ceil(pair[0])).sum();
     Cost::exact(widths.len() - 1, messages, p - 1)
 }
