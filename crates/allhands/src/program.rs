@@ -274,7 +274,7 @@ impl<'a> Compiler<'a> {
         let mut aside = Vec::new();
         for combining in [false, true] {
             for recv in round.recvs.iter().filter(|recv| recv.combine.is_some() == combining) {
-                let others = if combining { None } else { self.others(recv, &mut locals)? };
+                let others = if combining { None } else { self.others(recv, &round.recvs, &mut locals)? };
                 self.take(recv, others, &sent, &mut aside)?;
             }
         }
@@ -295,10 +295,11 @@ impl<'a> Compiler<'a> {
         locals.try_for_each(|local| self.local(local))
     }
 
-    /// The operands with which a plain receive is to be combined at once, if the next local operations say so.
+    /// The operands with which a plain receive is to be combined at once, if the next local operations say so and they are there.
     fn others<'l>(
         &self,
         recv: &Recv,
+        recvs: &[Recv],
         locals: &mut std::iter::Peekable<impl Iterator<Item = &'l Local> + Clone>,
     ) -> Result<Option<(Vec<Segment>, Combine)>, Overwritten> {
         let mut ahead = locals.clone();
@@ -316,6 +317,12 @@ impl<'a> Compiler<'a> {
             }
         }
         let Some(side) = side else { return Ok(None) };
+        // What another message of the round brings is not there yet.
+        let others = recvs.iter().filter(|other| !std::ptr::eq(*other, recv));
+        if others.flat_map(|other| &other.spans).any(|brought| operands.iter().any(|operand| operand.overlaps(brought)))
+        {
+            return Ok(None);
+        }
         let others = self.read(&operands)?;
         *locals = ahead;
         Ok(Some((others, side)))

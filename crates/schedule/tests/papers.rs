@@ -199,6 +199,20 @@ fn nap_with_two_ports_takes_one_hop_on_8x4() {
     assert_eq!(hops("nap:ports=2"), [(vec![13], vec![13])]);
 }
 
+/// Every rank sends its part of the vector only: with all ports two hops, the least that a long allreduce can take.
+#[test]
+fn multi_lane_reduces_and_gathers_in_a_hop_each() {
+    let topology = "4x4".parse().unwrap();
+    for local in ["messages", "shared"] {
+        let setting = format!("multi-lane:radix=4:local={local}");
+        let far = far_peers(&rank(Collective::Allreduce, &setting, "4x4", 6), &topology);
+        // The lane of local rank 2; there and back in the other order.
+        assert_eq!(far, [(vec![10, 14, 2], vec![2, 14, 10]), (vec![2, 14, 10], vec![10, 14, 2])], "{setting}");
+        let counts = Counts::maxima(&ensemble(Collective::Allreduce, &setting, "4x4"));
+        assert_eq!((counts.far_sent.messages, counts.far_sent.blocks), (6, 6), "of 16 blocks");
+    }
+}
+
 #[test]
 fn table_1_of_jocksch_39_nodes() {
     for (phases, steps, size) in [

@@ -256,6 +256,8 @@ fn meetings_are_as_few_as_the_phases_need() {
         (Collective::Allreduce, "smp:slices=4:local=shared", "3x4", 3),
         (Collective::Allreduce, "nap:local=shared", "4x4", 2),
         (Collective::Allreduce, "nap:local=shared", "8", 1),
+        (Collective::Allreduce, "nap:ports=2:local=shared", "8x4", 2),
+        (Collective::Allreduce, "multi-lane:local=shared", "3x4", 2),
         (Collective::Bcast, "hierarchical:local=shared", "3x4", 1),
         (Collective::Bcast, "hierarchical:radix=3:far=pieces:local=shared", "3x4", 1),
         (Collective::Barrier, "node-aware:local=shared", "8", 1),
@@ -272,6 +274,8 @@ fn sockets_share_apart_from_each_other() {
         (Collective::Allgather, "loc-bruck:levels=2:local=shared"),
         (Collective::Alltoall, "node-aware:level=2:local=shared"),
         (Collective::Allreduce, "nap:level=2:local=shared"),
+        (Collective::Allreduce, "nap:ports=2:level=2:local=shared"),
+        (Collective::Allreduce, "multi-lane:level=2:local=shared"),
         (Collective::ReduceScatter, "multi-lane:level=2:local=shared"),
     ] {
         let ensemble = ensemble(collective, algorithm, "2x2x3");

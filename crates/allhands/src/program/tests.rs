@@ -221,3 +221,11 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
     assert!(faults.is_empty(), "{} of {programs} programs:\n{some}", faults.len());
     assert!(programs > 10_000, "only {programs} programs were checked");
 }
+
+/// Rank 2 combines what ranks 0 and 1 send: the first message cannot meet the second before that has come.
+#[test]
+fn a_message_waits_for_an_operand_that_another_message_of_the_round_brings() {
+    let problem = Problem::new(Collective::Allreduce, "3x1".parse().unwrap());
+    let choice = Choice::parse(Collective::Allreduce, "nap:ports=4").unwrap();
+    assert_eq!(check_all(&problem, &choice, &Amount::Each(1), 8), Some(Ok(())));
+}
