@@ -114,8 +114,8 @@ fn programme(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<Programme> {
             let more = if Some(&bytes) == smallest { &wish.hops[..] } else { &[] };
             let delays = wish.delay.iter().chain(more.iter().filter(|delay| !wish.delay.contains(delay)));
             let auto = |delay: &Delay| {
-                let choice = network::choice(mpi, shape, *delay, RATE, (collective, bytes));
-                choice.map(|choice| (*delay, choice))
+                let candidates = network::candidates(mpi, shape, *delay, RATE, (collective, bytes));
+                candidates.map(|candidates| (*delay, candidates))
             };
             cells.push(Cell {
                 collective: (*collective).into(),
@@ -173,7 +173,8 @@ fn one(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<String> {
 fn listen(out: ChildStdout, cells: usize) -> Vec<String> {
     let (mut lines, mut seen) = (Vec::new(), Vec::new());
     for line in BufReader::new(out).lines().map_while(std::result::Result::ok) {
-        let Some((_, rest)) = line.split_once(" run ") else { continue };
+        let rest = line.split_once(" run ");
+        let Some((_, rest)) = rest.or_else(|| line.split_once(" trial ")) else { continue };
         let cell: Vec<String> = rest.split(' ').take(2).map(Into::into).collect();
         if !seen.contains(&cell) {
             seen.push(cell);

@@ -1,11 +1,10 @@
-//! What our `auto` goes by in a race: the network that is emulated, as a machine file would describe it.
+//! What our `auto` is chosen from in a race: what is best on the network that is emulated, as a machine file would describe it.
 //!
 //! Delay and rate are known. How long a message may be to travel in one go is a setting of each MPI, and longer ones wait for an
 //! answer first: both were seen. Inside a node everything takes as long as a rank waits for a core.
 
-use allhands::{Evidence, Topology};
-use allhands_model::{Machine, Protocol};
-use allhands_schedule::{Collective, Problem, Reduction};
+use allhands_model::{Allowance, Amount, Machine, Protocol, best_choices};
+use allhands_schedule::{Collective, Problem, Reduction, Topology};
 
 use crate::Result;
 use crate::job::Mpi;
@@ -44,22 +43,57 @@ fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate) -> Result<Machine> 
     Ok(machine)
 }
 
-/// What `auto` is there.
-pub(super) fn choice(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, cell: (&str, usize)) -> Result<String> {
-    let (collective, bytes) = cell;
+/// How many settings are tried, at most so many of one algorithm: a model that is wrong about one may be right about another.
+const CANDIDATES: usize = 7;
+const OF_ONE: usize = 3;
+
+/// What `auto` can be there, the best by the model first.
+pub(super) fn candidates(
+    mpi: Mpi,
+    shape: Shape,
+    delay: Delay,
+    rate: Rate,
+    (collective, bytes): (&str, usize),
+) -> Result<Vec<String>> {
     let known = Collective::ALL.into_iter().find(|known| known.name() == collective);
     let collective = known.ok_or_else(|| format!("{collective} is no collective"))?;
     let topology = Topology::regular(shape.nodes.into(), shape.ranks.into()).map_err(|error| error.to_string())?;
-    let evidence = Evidence::of_machine(machine(mpi, shape, delay, rate)?);
+    let machine = machine(mpi, shape, delay, rate)?;
     // As plans ask for where nothing is said.
     let problem = Problem::new(collective, topology).with_reduction(Reduction { commutative: true, identical: true });
-    let decision = evidence.decide(&problem, bytes).map_err(|error| error.to_string())?;
-    Ok(decision.algorithm)
+    let ranked = best_choices(&problem, Amount::bytes(bytes as u64), &machine, Allowance::default());
+    let mut names: Vec<&str> = Vec::new();
+    let mut chosen = Vec::new();
+    for ranked in ranked.map_err(|error| error.to_string())? {
+        let name = ranked.choice.algorithm.name;
+        if chosen.len() < CANDIDATES && names.iter().filter(|known| **known == name).count() < OF_ONE {
+            names.push(name);
+            chosen.push(ranked.choice.to_string());
+        }
+    }
+    Ok(chosen)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the model thinks the best.
+    fn choice(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, cell: (&str, usize)) -> Result<String> {
+        let candidates = candidates(mpi, shape, delay, rate, cell)?;
+        candidates.into_iter().next().ok_or_else(|| "there is none".into())
+    }
+
+    /// Candidates are some settings of several algorithms.
+    #[test]
+    fn candidates_are_several_algorithms() {
+        let (shape, delay, rate) = ("4x4".parse().unwrap(), Delay { micros: 2000 }, Rate { megabits: 1000 });
+        let candidates = candidates(Mpi::Intel, shape, delay, rate, ("allreduce", 65536)).unwrap();
+        let different: std::collections::BTreeSet<&str> =
+            candidates.iter().map(|candidate| candidate.split(':').next().unwrap()).collect();
+        assert!(candidates.len() == CANDIDATES && different.len() >= CANDIDATES.div_ceil(OF_ONE), "{candidates:?}");
+        assert!(candidates[0].starts_with("multi-lane:"), "{candidates:?}");
+    }
 
     /// Where the far latency dominates, nothing takes more hops than it must.
     #[test]

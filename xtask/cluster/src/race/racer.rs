@@ -1,4 +1,5 @@
-//! What the ranks of a race do: every way to perform a collective, in turns, each from a start that all ranks agree on.
+//! What the ranks of a race do: every way to perform a collective, in turns, each from a start that all ranks agree on. What `auto` is
+//! they find out in trials before, as a tuning does at the installation of a library.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use allhands::{Comm, Error, Op, Options, Plan};
 use allhands_mpi::Mpi;
 use serde::{Deserialize, Serialize};
 
-use super::meeting::{self, Meeting};
+use super::meeting::{self, Meeting, Run};
 use crate::settings::Delay;
 use crate::system;
 use crate::words::Dial;
@@ -16,6 +17,14 @@ use crate::words::Dial;
 const WARM_UP: usize = 2;
 /// Turns that every cell gets, however long they take.
 const LEAST: usize = 5;
+
+/// Turns of each candidate before the race, the first of which does not count.
+const TRIALS: usize = 6;
+/// The MPI's own is left its calls where it is faster than ours by more than this share.
+const CLEARLY: f64 = 0.95;
+
+/// What a way is called that is tried before.
+pub(crate) const TRIAL: &str = "trial";
 
 /// The collectives that race, and the papers' algorithms for them, besides `auto` and `mpi`.
 pub(crate) const COLLECTIVES: [(&str, &[&str]); 5] = [
@@ -45,8 +54,8 @@ pub(crate) struct Programme {
 pub(crate) struct Cell {
     pub(crate) collective: String,
     pub(crate) bytes: usize,
-    /// With what `auto` is there.
-    pub(crate) delays: Vec<(Delay, String)>,
+    /// With what `auto` can be there.
+    pub(crate) delays: Vec<(Delay, Vec<String>)>,
 }
 
 /// What is measured of one way at one delay.
@@ -72,7 +81,7 @@ pub(crate) fn race(programme: &Path) -> crate::Result<()> {
         let meeting = meeting.map_err(|error| Error::Operation(format!("the meeting cannot be joined: {error}")))?;
         system::limit_priority();
         let mpi = allhands_mpi::load().map_err(|error| Error::Operation(error.to_string()))?;
-        let mut track = Track { meeting, dial: &dial, mpi, me: comm.rank(), ranks: comm.size() };
+        let mut track = Track { meeting, dial: &dial, mpi, me: comm.rank() };
         told.cells.iter().try_for_each(|cell| track.cell(comm, cell, &told))
     };
     allhands::mpi(race).map_err(|error| error.to_string())
@@ -117,55 +126,112 @@ struct Track<'a> {
     dial: &'a Dial,
     mpi: &'static Mpi,
     me: usize,
-    ranks: usize,
+}
+
+/// A collective of a size on one rank: what it gives and must get, and the plans for it.
+struct Stage<'a> {
+    comm: &'a Comm,
+    cell: &'a Cell,
+    input: Vec<u64>,
+    expected: Vec<u64>,
+    output: Vec<u64>,
+    plans: Vec<(String, Plan<u64>)>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(comm: &'a Comm, cell: &'a Cell) -> Stage<'a> {
+        let (input, expected) = buffers(&cell.collective, (comm.rank(), comm.size()), cell.bytes / 8);
+        let output = vec![0; expected.len()];
+        Stage { comm, cell, input, expected, output, plans: Vec::new() }
+    }
+
+    /// Which plan is by this algorithm.
+    fn plan(&mut self, algorithm: &str) -> Result<usize, Error> {
+        if let Some(known) = self.plans.iter().position(|(known, _)| known == algorithm) {
+            return Ok(known);
+        }
+        let plan = plan(self.comm, &self.cell.collective, self.cell.bytes / 8, algorithm)?;
+        self.plans.push((algorithm.into(), plan));
+        Ok(self.plans.len() - 1)
+    }
 }
 
 impl Track<'_> {
     fn cell(&mut self, comm: &Comm, cell: &Cell, told: &Programme) -> Result<(), Error> {
         let algorithms = COLLECTIVES.iter().find(|(name, _)| *name == cell.collective).map_or(&[][..], |known| known.1);
-        let (mut plans, mut ways) = (Vec::<(String, Plan<u64>)>::new(), Vec::new());
-        for (delay, auto) in &cell.delays {
+        let (mut stage, mut ways) = (Stage::new(comm, cell), Vec::new());
+        for (delay, candidates) in &cell.delays {
+            let auto = self.tried(&mut stage, *delay, candidates, told)?;
             for name in ["auto", "mpi"].iter().chain(algorithms) {
-                let wanted = if *name == "auto" { auto } else { *name };
-                let known = plans.iter().position(|(known, _)| known == wanted);
-                let index = match known {
-                    Some(index) => index,
+                let index = match stage.plan(if *name == "auto" { &auto } else { name }) {
+                    Ok(index) => index,
+                    Err(error) if ["auto", "mpi"].contains(name) => return Err(error),
                     // A paper's algorithm that cannot serve here does not race.
-                    None => match plan(comm, &cell.collective, cell.bytes / 8, wanted) {
-                        Ok(plan) => {
-                            plans.push((wanted.into(), plan));
-                            plans.len() - 1
-                        }
-                        Err(error) if ["auto", "mpi"].contains(name) => return Err(error),
-                        Err(_) => continue,
-                    },
+                    Err(_) => continue,
                 };
-                let (algorithm, times) = (plans[index].1.algorithm(), Vec::new());
+                let (algorithm, times) = (stage.plans[index].1.algorithm(), Vec::new());
                 ways.push(Way { name, algorithm, delay: *delay, plan: index, times, thrown_away: 0 });
             }
         }
-        self.measure(cell, told, &mut plans, &mut ways)?;
+        self.measure(&mut stage, told, &mut ways)?;
         for way in ways.iter().filter(|_| self.me == 0) {
             println!("{}", way.line(&cell.collective, cell.bytes));
         }
         Ok(())
     }
 
-    /// Lets delays, and at each the ways, take turns, in orders that are shuffled alike on every rank.
-    fn measure(
+    /// The best of some candidates in a few trials, or the MPI's own if that is clearly faster. All ranks see the same times, so all of
+    /// them choose alike.
+    fn tried(
         &mut self,
-        cell: &Cell,
+        stage: &mut Stage<'_>,
+        delay: Delay,
+        candidates: &[String],
         told: &Programme,
-        plans: &mut [(String, Plan<u64>)],
-        ways: &mut [Way],
-    ) -> Result<(), Error> {
-        let (input, expected) = buffers(&cell.collective, (self.me, self.ranks), cell.bytes / 8);
-        let mpi = self.mpi;
-        let move_on = || {
-            let _ = mpi.iprobe(mpi.constants().integers.any_source, 0, mpi.world());
-        };
-        let (mut output, mut dice) = (vec![0; expected.len()], Dice(1));
-        let budget = Duration::from_secs_f64(told.seconds * cell.delays.len() as f64);
+    ) -> Result<String, Error> {
+        let mut trials: Vec<Way> = Vec::new();
+        for algorithm in std::iter::once("mpi").chain(candidates.iter().map(String::as_str)) {
+            let plan = stage.plan(algorithm)?;
+            trials.push(Way {
+                name: TRIAL,
+                algorithm: algorithm.into(),
+                delay,
+                plan,
+                times: Vec::new(),
+                thrown_away: 0,
+            });
+        }
+        self.turn_delay(delay);
+        let (mut dice, mut began, budget) = (Dice(2), None, Duration::from_secs_f64(told.seconds));
+        for turn in 0..TRIALS {
+            let mut order: Vec<usize> = (0..trials.len()).collect();
+            dice.shuffle(&mut order);
+            let mut now = Duration::ZERO;
+            for index in order {
+                let run = self.run(stage, trials[index].plan, turn > 0)?;
+                now = run.start + run.time;
+                began.get_or_insert(run.start);
+                if turn > 0 {
+                    trials[index].times.push(run.time);
+                }
+            }
+            if turn >= TRIALS / 2 && now > budget + began.unwrap_or_default() {
+                break;
+            }
+        }
+        for trial in trials.iter().filter(|_| self.me == 0) {
+            println!("{}", trial.line(&stage.cell.collective, stage.cell.bytes));
+        }
+        let (theirs, ours) = trials.split_first().expect("the MPI's own is one");
+        let best = ours.iter().min_by_key(|trial| trial.median()).expect("there are candidates");
+        let clearly = theirs.median() < best.median().mul_f64(CLEARLY);
+        Ok(if clearly { "mpi".into() } else { best.algorithm.clone() })
+    }
+
+    /// Lets delays, and at each the ways, take turns, in orders that are shuffled alike on every rank.
+    fn measure(&mut self, stage: &mut Stage<'_>, told: &Programme, ways: &mut [Way]) -> Result<(), Error> {
+        let mut dice = Dice(1);
+        let budget = Duration::from_secs_f64(told.seconds * stage.cell.delays.len() as f64);
         // All ranks see the same times, so all of them end with the same turn.
         let (mut began, mut spent) = (None, Duration::ZERO);
         for turn in 0..WARM_UP + 2 * told.turns {
@@ -173,29 +239,15 @@ impl Track<'_> {
             if enough || (turn >= WARM_UP + LEAST && spent > budget) {
                 break;
             }
-            let mut delays = cell.delays.clone();
+            let mut delays: Vec<Delay> = stage.cell.delays.iter().map(|(delay, _)| *delay).collect();
             dice.shuffle(&mut delays);
-            for (delay, _) in delays {
+            for delay in delays {
                 self.turn_delay(delay);
                 let mut order: Vec<usize> = (0..ways.len()).filter(|&index| ways[index].delay == delay).collect();
                 dice.shuffle(&mut order);
                 for index in order {
                     let way = &mut ways[index];
-                    let plan = &mut plans[way.plan].1;
-                    output.fill(u64::MAX);
-                    if cell.collective == "bcast" && self.me == 0 {
-                        output.copy_from_slice(&expected);
-                    }
-                    let act = || match cell.collective.as_str() {
-                        "bcast" => plan.run_in_place(&mut output),
-                        _ => plan.run(&input, &mut output),
-                    };
-                    let run = self.meeting.run(turn >= WARM_UP, act, &move_on)?;
-                    if output != expected {
-                        let text =
-                            format!("{} by {} gave a wrong result on rank {}", cell.collective, way.name, self.me);
-                        return Err(Error::Operation(text));
-                    }
+                    let run = self.run(stage, way.plan, turn >= WARM_UP)?;
                     spent = run.start + run.time - *began.get_or_insert(run.start);
                     match (turn < WARM_UP, run.late) {
                         (true, _) => {}
@@ -206,6 +258,29 @@ impl Track<'_> {
             }
         }
         Ok(())
+    }
+
+    /// One run of one plan, which must give what is expected.
+    fn run(&mut self, stage: &mut Stage<'_>, index: usize, urgent: bool) -> Result<Run, Error> {
+        let mpi = self.mpi;
+        let move_on = || {
+            let _ = mpi.iprobe(mpi.constants().integers.any_source, 0, mpi.world());
+        };
+        let Stage { cell, input, expected, output, plans, .. } = stage;
+        let (algorithm, plan) = &mut plans[index];
+        output.fill(u64::MAX);
+        if cell.collective == "bcast" && self.me == 0 {
+            output.copy_from_slice(expected);
+        }
+        let act = || match cell.collective.as_str() {
+            "bcast" => plan.run_in_place(output),
+            _ => plan.run(input, output),
+        };
+        let run = self.meeting.run(urgent, act, &move_on)?;
+        if output == expected {
+            return Ok(run);
+        }
+        Err(Error::Operation(format!("{} by {algorithm} gave a wrong result on rank {}", cell.collective, self.me)))
     }
 
     /// From now on frames travel for so long; those under way have arrived.
@@ -237,7 +312,17 @@ impl Way {
     fn line(&self, collective: &str, bytes: usize) -> String {
         let times: Vec<String> = self.times.iter().map(|time| format!("{:.0}", time.as_secs_f64() * 1e6)).collect();
         let Way { name, algorithm, delay, thrown_away, .. } = self;
-        format!("{delay} run {collective} {bytes} {name} {algorithm} thrown-away={thrown_away} us={}", times.join(","))
+        let kind = if *name == TRIAL { TRIAL } else { "run" };
+        format!(
+            "{delay} {kind} {collective} {bytes} {name} {algorithm} thrown-away={thrown_away} us={}",
+            times.join(",")
+        )
+    }
+
+    fn median(&self) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().unwrap_or(Duration::MAX)
     }
 }
 

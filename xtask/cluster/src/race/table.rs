@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::racer::TRIAL;
 use crate::Result;
 use crate::job::Mpi;
 use crate::settings::{Delay, Shape};
@@ -39,7 +40,9 @@ impl Spread {
 /// `openmpi 4x4 2ms run allgather 8 auto loc-bruck thrown-away=0 us=4335,4402`
 fn read(line: &str) -> Option<Runs> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [mpi, shape, delay, "run", collective, bytes, way, algorithm, _, times] = words[..] else { return None };
+    let [mpi, shape, delay, "run" | TRIAL, collective, bytes, way, algorithm, _, times] = words[..] else {
+        return None;
+    };
     let times = times.strip_prefix("us=")?.split(',').filter(|time| !time.is_empty());
     Some(Runs {
         mpi: *Mpi::ALL.iter().find(|known| known.name() == mpi)?,
@@ -103,9 +106,11 @@ pub(super) fn tables(text: &str) -> Result<String> {
         }
         page.push('\n');
     }
-    let hops = Hops::of(&runs);
+    let (trials, races): (Vec<Runs>, Vec<Runs>) = runs.into_iter().partition(|runs| runs.way == TRIAL);
+    let hops = Hops::of(&races);
     page += &hops.table(&mpis);
-    page += &losses(&runs, &cells, &hops);
+    page += &losses(&races, &cells, &hops);
+    page += &left(&trials, &cells);
     Ok(page)
 }
 
@@ -260,6 +265,36 @@ fn losses(runs: &[Runs], cells: &BTreeMap<Cell, BTreeMap<Mpi, Compared>>, hops: 
     page + &lines
 }
 
+/// The cells in which `auto` is the MPI's own, with the best of ours in the trials.
+fn left(trials: &[Runs], cells: &BTreeMap<Cell, BTreeMap<Mpi, Compared>>) -> String {
+    let mut lines = String::new();
+    for ((shape, delay, collective, bytes), by_mpi) in cells {
+        for mpi in by_mpi.iter().filter(|(_, compared)| compared.algorithm == "mpi").map(|(mpi, _)| mpi) {
+            let here = trials.iter().filter(|trial| {
+                (trial.mpi, trial.shape, trial.delay.micros, &trial.collective, trial.bytes)
+                    == (*mpi, *shape, *delay, collective, *bytes)
+            });
+            let medians = here.filter_map(|trial| Some((&trial.algorithm, Spread::of(trial.times.clone())?.median)));
+            let (theirs, ours): (Vec<_>, Vec<_>) = medians.partition(|(algorithm, _)| *algorithm == "mpi");
+            let best = ours.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+            let Some(((_, theirs), (algorithm, best))) = theirs.first().zip(best) else { continue };
+            let _ = writeln!(
+                lines,
+                "| {} | {shape} | {} | {collective} | {bytes} | {algorithm} | {:.2} |",
+                mpi.title(),
+                Delay { micros: *delay },
+                theirs / best
+            );
+        }
+    }
+    let title = "\nLeft to the MPI's own, which was faster by more than 5 % in the trials:\n\n";
+    if lines.is_empty() {
+        return format!("{title}none\n");
+    }
+    let head = "| MPI | shape | delay | collective | bytes | best of ours | ratio |\n|---|---|---|---|---:|---|---:|\n";
+    format!("{title}{head}{lines}")
+}
+
 /// Why a cell is lost, as far as its runs can tell.
 fn reason(ratio: Spread, medians: &[(&str, f64)], hops: impl Fn(&str) -> Option<f64>) -> String {
     let of = |wanted: &str| medians.iter().find(|(way, _)| *way == wanted).map(|(_, median)| *median);
@@ -299,6 +334,20 @@ openmpi 4x4 2ms run allgather 8 mpi mpi thrown-away=0 us=2000,2000,2000
         assert!(page.contains("| Open MPI 5 | 4x4 | 2ms | allgather | 8 | loc-bruck | 0.80 ("), "{page}");
         assert!(page.contains("| 1.0 hops against 0.0 |"), "{page}");
         assert_eq!(page.matches("| Open MPI 5 | 4x4").count(), 1, "{page}");
+    }
+
+    #[test]
+    fn what_is_left_to_the_mpi_is_said() {
+        let race = "openmpi 4x4 2ms trial bcast 8 trial mpi thrown-away=0 us=900,1000,1100
+openmpi 4x4 2ms trial bcast 8 trial binomial thrown-away=0 us=2000,2000,2000
+openmpi 4x4 2ms trial bcast 8 trial hierarchical thrown-away=0 us=1250,1250,1250
+openmpi 4x4 2ms run bcast 8 auto mpi thrown-away=0 us=1000,1000
+openmpi 4x4 2ms run bcast 8 mpi mpi thrown-away=0 us=1000,1000
+";
+        let page = tables(race).unwrap();
+        assert!(page.contains("| Open MPI 5 | 4x4 | 2ms | bcast | 8 | hierarchical | 0.80 |"), "{page}");
+        assert!(page.contains("| 4x4 | 2ms | bcast | 8 | 1.00 (1.00..1.00) |"), "{page}");
+        assert!(tables(RACE).unwrap().ends_with("in the trials:\n\nnone\n"));
     }
 
     #[test]

@@ -414,13 +414,18 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     Cost::exact(far + doublings, messages, messages)
 }
 
-/// Both fans on every level; on the first also the fewest ports for every smaller number of far rounds.
+/// Both fans on every level; on the first also the fewest ports for every smaller number of far rounds, and so many that one rank of a
+/// node speaks to all nodes.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let mut variants = vec![String::new(), "fan=full".into()];
     let (nodes, ranks) = (problem.topology.regions(1), problem.topology.region_sizes(1).0);
     let rounds = ceil_log(Fan::new(true, ranks, 1).base(), nodes);
     let fewest = |rounds: usize| (2..=MOST_PORTS).find(|ports| ceil_log(ranks * ports, nodes) <= rounds);
-    variants.extend((1..rounds).filter_map(fewest).map(|ports| format!("ports={ports}")));
+    let mut ports: Vec<usize> = (1..rounds).filter_map(fewest).chain([nodes]).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    variants
+        .extend(ports.iter().filter(|ports| (2..=MOST_PORTS).contains(*ports)).map(|ports| format!("ports={ports}")));
     for level in 2..=problem.topology.depth() {
         variants.extend([format!("level={level}"), format!("fan=full:level={level}")]);
     }
