@@ -3,7 +3,7 @@
 //! Delay and rate are known. How long a message may be to travel in one go is a setting of each MPI, and longer ones wait for an
 //! answer first: both were seen. Inside a node everything takes as long as a rank waits for a core.
 
-use allhands_model::{Allowance, Amount, Machine, Protocol, best_choices};
+use allhands_model::{Allowance, Amount, Machine, Protocol, Ranked, best_choices};
 use allhands_schedule::{Collective, Problem, Reduction, Topology};
 
 use crate::Result;
@@ -13,13 +13,13 @@ use crate::settings::{Delay, Rate, Shape};
 /// Seconds of a message between two nodes beside the delay.
 const STACK: f64 = 60e-6;
 /// Seconds for which a message occupies its ranks, for every rank there is: all of them share two cores. Between what a message takes
-/// where all send at once (15 us) and what it takes of a rank that sends alone.
-const OVERHEAD: f64 = 6e-6;
+/// where all send at once (15 us) and what it takes of a rank that sends alone; the second is near that.
+const OVERHEADS: [f64; 2] = [6e-6, 1e-6];
 /// Seconds of a message inside a node, and of a meeting: ranks are many, and cores few.
 const NEAR: f64 = 100e-6;
 
 /// The machine that a race on this network is about.
-fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate) -> Result<Machine> {
+fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate, overhead: f64) -> Result<Machine> {
     let mut machine = Machine::shipped("generic").map_err(|error| error.to_string())?;
     machine.name = format!("the emulated cluster, {delay}, {rate}, {}", mpi.title());
     let delay = delay.duration().as_secs_f64();
@@ -30,7 +30,7 @@ fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate) -> Result<Machine> 
         rendezvous: false,
         latency: delay + STACK,
         per_byte,
-        overhead: OVERHEAD * (f64::from(shape.nodes) * f64::from(shape.ranks)),
+        overhead: overhead * (f64::from(shape.nodes) * f64::from(shape.ranks)),
         crowd: None,
         injection: per_byte,
     };
@@ -44,10 +44,10 @@ fn machine(mpi: Mpi, shape: Shape, delay: Delay, rate: Rate) -> Result<Machine> 
 }
 
 /// How many settings are tried, at most so many of one algorithm: a model that is wrong about one may be right about another.
-const CANDIDATES: usize = 7;
-const OF_ONE: usize = 3;
+const CANDIDATES: usize = 10;
+const OF_ONE: usize = 5;
 
-/// What `auto` can be there, the best by the model first.
+/// What `auto` can be there, the best by the model first, by either guess in turn.
 pub(super) fn candidates(
     mpi: Mpi,
     shape: Shape,
@@ -58,17 +58,20 @@ pub(super) fn candidates(
     let known = Collective::ALL.into_iter().find(|known| known.name() == collective);
     let collective = known.ok_or_else(|| format!("{collective} is no collective"))?;
     let topology = Topology::regular(shape.nodes.into(), shape.ranks.into()).map_err(|error| error.to_string())?;
-    let machine = machine(mpi, shape, delay, rate)?;
     // As plans ask for where nothing is said.
     let problem = Problem::new(collective, topology).with_reduction(Reduction { commutative: true, identical: true });
-    let ranked = best_choices(&problem, Amount::bytes(bytes as u64), &machine, Allowance::default());
-    let mut names: Vec<&str> = Vec::new();
-    let mut chosen = Vec::new();
-    for ranked in ranked.map_err(|error| error.to_string())? {
-        let name = ranked.choice.algorithm.name;
-        if chosen.len() < CANDIDATES && names.iter().filter(|known| **known == name).count() < OF_ONE {
-            names.push(name);
-            chosen.push(ranked.choice.to_string());
+    let ranked = |overhead| {
+        let machine = machine(mpi, shape, delay, rate, overhead)?;
+        let ranked = best_choices(&problem, Amount::bytes(bytes as u64), &machine, Allowance::default());
+        ranked.map_err(|error| error.to_string())
+    };
+    let [crowded, alone] = [ranked(OVERHEADS[0])?, ranked(OVERHEADS[1])?];
+    let mut chosen: Vec<String> = Vec::new();
+    for Ranked { choice, .. } in crowded.iter().zip(&alone).flat_map(|(one, other)| [one, other]) {
+        let (name, text) = (choice.algorithm.name, choice.to_string());
+        let alike = chosen.iter().filter(|known| known.split(':').next() == Some(name)).count();
+        if chosen.len() < CANDIDATES && alike < OF_ONE && !chosen.contains(&text) {
+            chosen.push(text);
         }
     }
     Ok(chosen)
