@@ -55,15 +55,17 @@ fn shorter_chains_are_ahead_where_bytes_count() {
     }
 }
 
-/// Where messages of a round cost little more than one, and bytes something.
+/// Where messages of a round cost little more than one, and bytes something. (NAP with several ports can be ahead of both.)
 #[test]
 fn the_search_finds_them() {
     let aries = Machine::shipped("aries").unwrap();
     for (p, bytes) in [(43, 256), (47, 256), (94, 256)] {
         let problem = Problem::new(Collective::Allreduce, Topology::regular(p, 1).unwrap());
         let best = best_choices(&problem, Amount::bytes(bytes), &aries, Allowance::default()).unwrap();
-        assert_eq!(best[0].choice.algorithm.name, "addition-chain", "{p} ranks, {bytes} B");
-        let other = best.iter().find(|ranked| ranked.choice.algorithm.name != "addition-chain").unwrap();
-        assert!(best[0].seconds < other.seconds, "{} against {}", best[0].choice, other.choice);
+        let mut others = best.iter().filter(|ranked| ranked.choice.algorithm.name != "nap");
+        let (first, other) =
+            (others.next().unwrap(), others.find(|ranked| ranked.choice.algorithm.name != "addition-chain"));
+        assert_eq!(first.choice.algorithm.name, "addition-chain", "{p} ranks, {bytes} B");
+        assert!(first.seconds < other.unwrap().seconds, "{} against {}", first.choice, other.unwrap().choice);
     }
 }
