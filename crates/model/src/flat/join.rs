@@ -3,15 +3,15 @@
 use rayon::prelude::*;
 
 use super::part::{Awaited, Part, Wave};
-use super::{END, Flat, Message, NO_MEETING, Step, Waves};
+use super::{END, Flat, Message, NO_MEETING, Step};
 use crate::{Error, Result};
 
 /// Among so many receives of a rank a message is looked for one by one.
 const FEW: usize = 32;
 
 impl Flat {
-    /// Lays the waves of all parts one after the other, and lets messages find their slots.
-    pub(super) fn join(&mut self, parts: Vec<Part>) -> Result<()> {
+    /// Lays the waves of all parts one after the other, and lets messages find their slots. Where each wave begins, and the end.
+    pub(super) fn join(&mut self, parts: Vec<Part>) -> Result<Vec<u32>> {
         let total = |count: fn(&Wave) -> usize| parts.iter().flat_map(|part| &part.waves).map(count).sum::<usize>();
         let (steps, messages, slots) =
             (total(|wave| wave.steps.len()), total(|wave| wave.messages.len()), total(|wave| wave.awaited.len()));
@@ -29,8 +29,7 @@ impl Flat {
         if !self.match_near(&awaited) {
             self.match_all(&awaited)?;
         }
-        self.waves = Waves::new(self, starts);
-        Ok(())
+        Ok(starts)
     }
 
     /// Everybody's first steps, then everybody's second ones; where each of these waves begins, and the end.
@@ -172,6 +171,10 @@ fn longest(parts: &[Part]) -> usize {
 }
 
 /// Two things, on two threads if that is worth it.
-fn beside<A: Send, B: Send>(worth: bool, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+pub(super) fn beside<A: Send, B: Send>(
+    worth: bool,
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
     if worth { rayon::join(a, b) } else { (a(), b()) }
 }

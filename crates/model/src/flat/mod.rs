@@ -15,6 +15,7 @@ use rayon::prelude::*;
 pub(crate) use self::part::Part;
 pub(crate) use self::waves::Waves;
 
+use self::join::beside;
 use self::part::Tally;
 use crate::sizes::Sizes;
 use crate::{Error, Machine, Result};
@@ -125,14 +126,24 @@ pub(crate) struct Flat {
     pub(crate) widest: usize,
 }
 
+/// What messages and steps say together.
+struct Measured {
+    /// How many ranks of each node send far messages.
+    senders: Vec<usize>,
+    heaviest: Vec<u64>,
+    widest: usize,
+    /// One more than the deepest level that meets.
+    meeting_levels: usize,
+}
+
 /// Who takes part, by what number, and how ranks name each other.
 pub(crate) trait Cast: Sync {
     /// How many take part.
     fn len(&self) -> usize;
     /// The rank that a participant stands for.
     fn rank(&self, participant: usize) -> usize;
-    /// The participant that stands for `to`, and the displacement between the two, as `from` sends to `to`.
-    fn way(&self, from: usize, to: usize) -> (u32, u32);
+    /// How far apart two ranks are, where that tells messages between the same two participants apart.
+    fn displacement(&self, from: usize, to: usize) -> u32;
     /// The participant that stands for a rank.
     fn participant(&self, rank: usize) -> u32;
     /// The node whose ranks share an injection limit.
@@ -171,8 +182,8 @@ impl Cast for Everybody<'_> {
         }
     }
 
-    fn way(&self, _: usize, to: usize) -> (u32, u32) {
-        (self.participant(to), 0)
+    fn displacement(&self, _: usize, _: usize) -> u32 {
+        0
     }
 
     fn participant(&self, rank: usize) -> u32 {
@@ -239,8 +250,11 @@ impl Flat {
         if flat.tally.shares && topology.depth() == 0 {
             return Err(Error::NoNodes);
         }
-        flat.join(parts)?;
-        flat.measure(topology, cast);
+        let several = parts.len() > 1;
+        let starts = flat.join(parts)?;
+        let (waves, measured) = beside(several, || Waves::new(&flat, starts), || flat.measure(topology));
+        flat.waves = waves;
+        flat.set(measured, topology, cast);
         Ok(flat)
     }
 
@@ -249,20 +263,30 @@ impl Flat {
         self.first_step.len()
     }
 
-    /// Crowds, heaviest messages, meeting regions.
-    fn measure(&mut self, topology: &Topology, cast: &impl Cast) {
+    /// One look at all messages and steps.
+    fn measure(&self, topology: &Topology) -> Measured {
         let nodes = self.node_of.iter().max().map_or(0, |last| *last as usize + 1);
         let mut sends_far = vec![false; self.len()];
-        self.heaviest = vec![0; topology.depth() + 1];
+        let mut heaviest = vec![0; topology.depth() + 1];
         for message in &self.messages {
             sends_far[message.from as usize] |= message.level() == 0;
-            let heaviest = &mut self.heaviest[message.level()];
-            *heaviest = (*heaviest).max(message.weight());
+            let heaviest = &mut heaviest[message.level()];
+            *heaviest = message.weight().max(*heaviest);
         }
         let mut senders = vec![0; nodes];
         for (participant, _) in sends_far.iter().enumerate().filter(|(_, far)| **far) {
             senders[self.node_of[participant] as usize] += 1;
         }
+        let sent = |pair: &[Step]| pair[1].first_message - pair[0].first_message;
+        let widest = self.steps.windows(2).map(sent).max().unwrap_or(0) as usize;
+        let meets = self.steps.iter().filter(|step| step.meeting != NO_MEETING).map(|step| step.meeting).max();
+        Measured { senders, heaviest, widest, meeting_levels: meets.map_or(0, |level| level as usize + 1) }
+    }
+
+    /// Crowds, heaviest messages, meeting regions.
+    fn set(&mut self, measured: Measured, topology: &Topology, cast: &impl Cast) {
+        let Measured { senders, heaviest, widest, meeting_levels } = measured;
+        (self.heaviest, self.widest) = (heaviest, widest);
         self.crowds = senders.clone();
         self.crowds.sort_unstable();
         self.crowds.dedup();
@@ -275,11 +299,8 @@ impl Flat {
                 message.load.0 |= (lane(0, crowd) as u64) << WEIGHT_BITS;
             }
         }
-        self.widest =
-            self.steps.windows(2).map(|pair| pair[1].first_message - pair[0].first_message).max().unwrap_or(0) as usize;
-        let meets = self.steps.iter().filter(|step| step.meeting != NO_MEETING).map(|step| step.meeting).max();
-        let levels = meets.map_or(0, |level| level as usize + 1);
         let region = |level: usize, participant| topology.region_of(level, cast.rank(participant)) as u32;
-        self.regions = (0..levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
+        self.regions =
+            (0..meeting_levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
     }
 }

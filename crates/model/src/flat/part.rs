@@ -1,12 +1,11 @@
 //! The schedules of some ranks, flattened one after the other.
 
+use std::ops::Range;
+
 use allhands_schedule::{Local, Round, Schedule, Space, Span, Topology};
 
 use super::{Cast, Load, Message, NO_MEETING, Step, WEIGHT_BITS, lane};
 use crate::sizes::Sizes;
-
-/// A far message of more runs is packed before it leaves, and unpacked when it has arrived. A window that wraps has two.
-const MOST_RUNS: usize = 2;
 
 /// What was counted on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,6 +25,8 @@ pub(crate) struct Part {
     pub(super) tally: Tally,
     /// How much there was to read: rounds, and runs of memory in their messages.
     pub(crate) runs: usize,
+    /// The seats of the regions in which the rank sits that is being added, outermost first.
+    homes: Vec<Range<usize>>,
 }
 
 /// Whether the ranks do the same; how their memory is cut into runs is left out.
@@ -54,7 +55,7 @@ pub(super) struct Awaited {
 impl Part {
     /// Appends a rank.
     pub(crate) fn add(&mut self, schedule: &Schedule, sizes: &Sizes, topology: &Topology, cast: &impl Cast) {
-        let mut adding = Adding { part: self, rank: schedule.rank, sizes, topology, cast, steps: 0, far_messages: 0 };
+        let mut adding = Adding::new(self, schedule.rank, sizes, topology, cast);
         schedule.rounds.iter().filter(|round| !round.is_empty()).for_each(|round| adding.round(round));
         let Adding { steps, far_messages, .. } = adding;
         self.tally.far_messages = self.tally.far_messages.max(far_messages);
@@ -78,6 +79,8 @@ impl Part {
 struct Adding<'a, C> {
     part: &'a mut Part,
     rank: usize,
+    /// What the rank is as a participant.
+    me: u32,
     sizes: &'a Sizes<'a>,
     topology: &'a Topology,
     cast: &'a C,
@@ -85,7 +88,15 @@ struct Adding<'a, C> {
     far_messages: usize,
 }
 
-impl<C: Cast> Adding<'_, C> {
+impl<'a, C: Cast> Adding<'a, C> {
+    fn new(part: &'a mut Part, rank: usize, sizes: &'a Sizes<'a>, topology: &'a Topology, cast: &'a C) -> Self {
+        let seat = topology.seat_of(rank);
+        let home = |level| topology.region(level, topology.region_of_seat(level, seat));
+        part.homes.clear();
+        part.homes.extend((1..=topology.depth()).map(home));
+        Adding { part, rank, me: cast.participant(rank), sizes, topology, cast, steps: 0, far_messages: 0 }
+    }
+
     fn round(&mut self, round: &Round) {
         let sent = round.sends.iter().map(|send| send.spans.len()).sum::<usize>();
         self.part.runs += 1 + sent + round.recvs.iter().map(|recv| recv.spans.len()).sum::<usize>();
@@ -98,7 +109,7 @@ impl<C: Cast> Adding<'_, C> {
 
     /// Copies what has to be packed at the end of the step before.
     fn pack(&mut self, round: &Round) {
-        let packed = round.sends.iter().filter(|send| send.spans.len() > MOST_RUNS && self.level(send.to) == 0);
+        let packed = round.sends.iter().filter(|send| self.scattered(&send.spans) && self.level(send.to) == 0);
         let packed: u64 = packed.map(|send| self.weight(&send.spans)).sum();
         if packed > 0 {
             if self.steps == 0 {
@@ -109,9 +120,9 @@ impl<C: Cast> Adding<'_, C> {
     }
 
     fn sends(&mut self, round: &Round) {
-        let from = self.cast.participant(self.rank);
+        let from = self.me;
         for send in &round.sends {
-            let (to, via) = self.cast.way(self.rank, send.to);
+            let (to, via) = (self.cast.participant(send.to), self.cast.displacement(self.rank, send.to));
             let level = self.level(send.to);
             self.far_messages += usize::from(level == 0 && self.topology.depth() > 0);
             let load = Load((lane(level, 0) as u64) << WEIGHT_BITS | self.weight(&send.spans));
@@ -122,9 +133,9 @@ impl<C: Cast> Adding<'_, C> {
 
     fn recvs(&mut self, round: &Round) {
         for recv in &round.recvs {
-            let (_, via) = self.cast.way(recv.from, self.rank);
+            let via = self.cast.displacement(recv.from, self.rank);
             let (from, weight) = (self.cast.participant(recv.from), self.weight(&recv.spans));
-            let unpacked = recv.spans.len() > MOST_RUNS && recv.combine.is_none() && self.level(recv.from) == 0;
+            let unpacked = recv.combine.is_none() && self.scattered(&recv.spans) && self.level(recv.from) == 0;
             self.part.tally.shares |= shares(&recv.spans);
             self.wave().awaited.push(Awaited { from, via, weight });
             let step = self.last();
@@ -176,11 +187,16 @@ impl<C: Cast> Adding<'_, C> {
     }
 
     fn level(&self, peer: usize) -> usize {
-        self.topology.shared_level(self.rank, peer)
+        let seat = self.topology.seat_of(peer);
+        self.part.homes.iter().take_while(|home| home.contains(&seat)).count()
     }
 
     fn weight(&self, spans: &[Span]) -> u64 {
         self.sizes.weight(self.rank, spans)
+    }
+
+    fn scattered(&self, spans: &[Span]) -> bool {
+        self.sizes.scattered(self.rank, spans)
     }
 }
 
