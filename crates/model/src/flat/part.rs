@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use allhands_schedule::{Local, Round, Schedule, Space, Span, Topology};
 
-use super::{Cast, Load, Message, NO_MEETING, Step, WEIGHT_BITS, lane};
+use super::kinds::Kinds;
+use super::{Cast, END, Load, Message, NO_MEETING, Step, Work};
 use crate::sizes::Sizes;
 
 /// What was counted on the way.
@@ -22,6 +23,8 @@ pub(crate) struct Part {
     /// Steps of each rank.
     pub(super) lengths: Vec<u32>,
     pub(super) waves: Vec<Wave>,
+    pub(super) loads: Kinds<Load>,
+    pub(super) works: Kinds<Work>,
     pub(super) tally: Tally,
     /// How much there was to read: rounds, and runs of memory in their messages.
     pub(crate) runs: usize,
@@ -32,7 +35,8 @@ pub(crate) struct Part {
 /// Whether the ranks do the same; how their memory is cut into runs is left out.
 impl PartialEq for Part {
     fn eq(&self, other: &Part) -> bool {
-        (&self.lengths, &self.waves, &self.tally) == (&other.lengths, &other.waves, &other.tally)
+        (&self.lengths, &self.waves, &self.loads, &self.works, &self.tally)
+            == (&other.lengths, &other.waves, &other.loads, &other.works, &other.tally)
     }
 }
 
@@ -49,7 +53,7 @@ pub(super) struct Wave {
 pub(super) struct Awaited {
     pub(super) from: u32,
     pub(super) via: u32,
-    pub(super) weight: u64,
+    pub(super) load: u32,
 }
 
 impl Part {
@@ -57,6 +61,7 @@ impl Part {
     pub(crate) fn add(&mut self, schedule: &Schedule, sizes: &Sizes, topology: &Topology, cast: &impl Cast) {
         let mut adding = Adding::new(self, schedule.rank, sizes, topology, cast);
         schedule.rounds.iter().filter(|round| !round.is_empty()).for_each(|round| adding.round(round));
+        adding.end_step();
         let Adding { steps, far_messages, .. } = adding;
         self.tally.far_messages = self.tally.far_messages.max(far_messages);
         self.lengths.push(steps as u32);
@@ -65,6 +70,8 @@ impl Part {
     /// Forgets all ranks, and keeps the memory for as many others.
     pub(crate) fn clear(&mut self) {
         self.lengths.clear();
+        self.loads.clear();
+        self.works.clear();
         self.runs = 0;
         self.tally = Tally::default();
         for wave in &mut self.waves {
@@ -85,6 +92,8 @@ struct Adding<'a, C> {
     topology: &'a Topology,
     cast: &'a C,
     steps: usize,
+    /// Of the last step, as far as known.
+    work: Work,
     far_messages: usize,
 }
 
@@ -94,7 +103,8 @@ impl<'a, C: Cast> Adding<'a, C> {
         let home = |level| topology.region(level, topology.region_of_seat(level, seat));
         part.homes.clear();
         part.homes.extend((1..=topology.depth()).map(home));
-        Adding { part, rank, me: cast.participant(rank), sizes, topology, cast, steps: 0, far_messages: 0 }
+        let (me, work) = (cast.participant(rank), Work::none(NO_MEETING));
+        Adding { part, rank, me, sizes, topology, cast, steps: 0, work, far_messages: 0 }
     }
 
     fn round(&mut self, round: &Round) {
@@ -115,7 +125,7 @@ impl<'a, C: Cast> Adding<'a, C> {
             if self.steps == 0 {
                 self.step(NO_MEETING);
             }
-            self.last().copied += packed;
+            self.work.copied += packed;
         }
     }
 
@@ -125,8 +135,11 @@ impl<'a, C: Cast> Adding<'a, C> {
             let (to, via) = (self.cast.participant(send.to), self.cast.displacement(self.rank, send.to));
             let level = self.level(send.to);
             self.far_messages += usize::from(level == 0 && self.topology.depth() > 0);
-            let load = Load((lane(level, 0) as u64) << WEIGHT_BITS | self.weight(&send.spans));
+            let load = Load::new(level, self.weight(&send.spans));
             self.part.tally.shares |= shares(&send.spans);
+            // Others have sent as much in this wave.
+            let guess = self.wave().messages.last().map(|message| message.load);
+            let load = self.part.loads.number_like(load, guess);
             self.wave().messages.push(Message { slot: via, from, to, load });
         }
     }
@@ -135,12 +148,14 @@ impl<'a, C: Cast> Adding<'a, C> {
         for recv in &round.recvs {
             let via = self.cast.displacement(recv.from, self.rank);
             let (from, weight) = (self.cast.participant(recv.from), self.weight(&recv.spans));
-            let unpacked = recv.combine.is_none() && self.scattered(&recv.spans) && self.level(recv.from) == 0;
+            let level = self.level(recv.from);
+            let unpacked = level == 0 && recv.combine.is_none() && self.scattered(&recv.spans);
             self.part.tally.shares |= shares(&recv.spans);
-            self.wave().awaited.push(Awaited { from, via, weight });
-            let step = self.last();
-            step.combined += if recv.combine.is_some() { weight } else { 0 };
-            step.copied += if unpacked { weight } else { 0 };
+            let guess = self.wave().awaited.last().map(|awaited| awaited.load);
+            let load = self.part.loads.number_like(Load::new(level, weight), guess);
+            self.wave().awaited.push(Awaited { from, via, load });
+            self.work.combined += if recv.combine.is_some() { weight } else { 0 };
+            self.work.copied += if unpacked { weight } else { 0 };
         }
     }
 
@@ -149,12 +164,12 @@ impl<'a, C: Cast> Adding<'a, C> {
             match local {
                 Local::Copy { from, to } => {
                     let weight = self.weight(std::slice::from_ref(from));
-                    self.last().copied += weight;
+                    self.work.copied += weight;
                     self.part.tally.shares |= shares(&[*from, *to]);
                 }
                 Local::Combine { from, into, .. } => {
                     let weight = self.weight(std::slice::from_ref(from));
-                    self.last().combined += weight;
+                    self.work.combined += weight;
                     self.part.tally.shares |= shares(&[*from, *into]);
                 }
                 Local::Meet { level } => {
@@ -169,21 +184,27 @@ impl<'a, C: Cast> Adding<'a, C> {
         if self.part.waves.len() == self.steps {
             self.part.waves.push(Wave::default());
         }
+        self.end_step();
+        self.work = Work::none(meeting);
         self.steps += 1;
         let wave = self.wave();
         let (first_message, first_slot) = (wave.messages.len() as u32, wave.awaited.len() as u32);
-        wave.steps.push(Step { first_message, first_slot, ..Step::empty(meeting) });
+        wave.steps.push(Step { first_message, first_slot, next: END, work: 0 });
+    }
+
+    /// All that the last step does is known.
+    fn end_step(&mut self) {
+        if self.steps > 0 {
+            let steps = &mut self.part.waves[self.steps - 1].steps;
+            if let [before @ .., last] = &mut steps[..] {
+                last.work = self.part.works.number_like(self.work, before.last().map(|step| step.work));
+            }
+        }
     }
 
     /// The wave of the rank's last step.
     fn wave(&mut self) -> &mut Wave {
         &mut self.part.waves[self.steps - 1]
-    }
-
-    fn last(&mut self) -> &mut Step {
-        let wave = self.wave();
-        let last = wave.steps.len() - 1;
-        &mut wave.steps[last]
     }
 
     fn level(&self, peer: usize) -> usize {

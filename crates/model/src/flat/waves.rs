@@ -20,7 +20,7 @@ pub(crate) struct Waves {
 impl Waves {
     /// `starts`: where each n-th step begins, and the end.
     pub(super) fn new(flat: &Flat, starts: Vec<u32>) -> Option<Waves> {
-        if flat.steps.iter().any(|step| step.meeting != NO_MEETING) {
+        if flat.works.iter().any(|work| work.meeting != NO_MEETING) {
             return None;
         }
         if in_step(flat, &starts) {
