@@ -12,9 +12,6 @@ use crate::{Amount, Machine};
 /// Schedules of about more operations than this are not made for a glance.
 const MOST_WALKED: usize = 1 << 14;
 
-/// More runs of memory than this are copied before a far message leaves.
-const MOST_RUNS: usize = 2;
-
 /// What a walk has found.
 pub(crate) struct Walk {
     pub(crate) seconds: f64,
@@ -109,7 +106,7 @@ impl<'a> Glance<'a> {
                 let time = self.through_ports(protocol, 1, bytes);
                 busy[way] = if self.machine.ports.is_some() { busy[way] + time } else { busy[way].max(time) };
                 combined += if combines { bytes } else { 0 };
-                copied += if level == 0 && spans.len() > MOST_RUNS && !combines { bytes } else { 0 };
+                copied += if level == 0 && !combines && sizes.scattered(rank, spans) { bytes } else { 0 };
                 injected += if level == 0 && way == 0 { protocol.injection * bytes as f64 } else { 0.0 };
             }
             for local in &round.locals {

@@ -31,7 +31,8 @@
 //!   `overhead = latency` and one port this is the postal model; with less, LogGP with the gap of a message in place of its overhead.
 //! - Latency and time per byte lie on the line through what was measured with one and with a crowd of ranks sending, at as many ranks of the
 //!   sender's node as send far messages anywhere in the schedule. That is counted, not simulated.
-//! - A far message of more than two runs of memory is copied before it leaves and after it has arrived (not if it is combined).
+//! - A far message of more than two runs of memory, empty blocks left out, is copied before it leaves and after it has arrived (not if
+//!   it is combined).
 //!
 //! **What ranks share**: the injection limit of a node lets one message start after the other, `s · injection` apart, in the order
 //! in which they come to it; far and near messages have a limit each. Where a machine has links, a far message passes its node's link, the

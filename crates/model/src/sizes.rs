@@ -2,6 +2,9 @@
 
 use allhands_schedule::{Collective, Problem, Space, Span};
 
+/// A far message of more runs is packed before it leaves, and unpacked when it has arrived. A window that wraps has two.
+const MOST_RUNS: usize = 2;
+
 /// How much data a collective moves: of one block; of the whole vector where the algorithm cuts one up (allreduce, bcast,
 /// reduce); of one unit of the counts where these differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +88,12 @@ impl<'a> Sizes<'a> {
         }
     }
 
+    /// Whether spans of a rank are too many runs for a far message that is not packed. Empty blocks are no runs.
+    pub(crate) fn scattered(&self, rank: usize, spans: &[Span]) -> bool {
+        let full = |span: &&Span| self.weight(rank, std::slice::from_ref(span)) > 0;
+        spans.len() > MOST_RUNS && spans.iter().filter(full).nth(MOST_RUNS).is_some()
+    }
+
     fn span(&self, rank: usize, span: &Span) -> u64 {
         let alltoall = self.problem.collective.family() == Collective::Alltoall;
         let single = matches!(
@@ -146,5 +155,16 @@ mod tests {
         let weights = [0, 1, 2].map(|rank| sizes.weight(rank, &[Span::input(0, 1)]) * sizes.unit);
         assert_eq!(weights, [20, 0, 8]);
         assert_eq!(sizes.weight(1, &[Span::output(0, 3)]), 7);
+    }
+
+    #[test]
+    fn empty_blocks_are_no_runs() {
+        let problem = Problem::new(Collective::Allgatherv, Topology::flat(7).unwrap());
+        let problem = problem.with_counts(vec![5, 0, 2, 0, 0, 0, 1]).unwrap();
+        let sizes = Sizes::new(&problem, 7, Amount::bytes(4));
+        let spans = |blocks: &[usize]| blocks.iter().map(|&block| Span::output(block, 1)).collect::<Vec<_>>();
+        assert!(!sizes.scattered(0, &spans(&[0, 3, 5, 1, 6])));
+        assert!(sizes.scattered(0, &spans(&[0, 3, 2, 5, 6])));
+        assert!(!sizes.scattered(0, &spans(&[0, 2])));
     }
 }

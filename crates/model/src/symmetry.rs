@@ -124,9 +124,9 @@ impl Cast for OneNode<'_> {
         self.topology.rank_at(participant)
     }
 
-    fn way(&self, from: usize, to: usize) -> (u32, u32) {
-        let ((from, _), (to, place)) = (self.place(from), self.place(to));
-        (place as u32, ((to + self.nodes - from) % self.nodes) as u32)
+    fn displacement(&self, from: usize, to: usize) -> u32 {
+        let ((from, _), (to, _)) = (self.place(from), self.place(to));
+        ((to + self.nodes - from) % self.nodes) as u32
     }
 
     fn participant(&self, rank: usize) -> u32 {

@@ -76,3 +76,19 @@ fn with_free_ports_every_algorithm_takes_its_steps() {
         }
     }
 }
+
+/// Two full blocks among empty ones, gathered in an order that scatters them: nobody copies but the two, their own block.
+#[test]
+fn empty_blocks_are_not_packed() {
+    for ranks in [4usize, 8, 16, 32] {
+        let counts = (0..ranks).map(|rank| usize::from(rank + 2 >= ranks)).collect();
+        let problem = Problem::new(Collective::Allgatherv, Topology::regular(ranks, 1).unwrap()).with_counts(counts);
+        let problem = problem.unwrap();
+        let prepared = Choice::parse(Collective::Allgatherv, "bruck:order=sizes").unwrap().prepare(&problem).unwrap();
+        let time = |copy: f64| {
+            let machine = Machine { copy, ..Machine::postal(ALPHA, BETA) };
+            Simulator::new(&prepared).run(&machine, Amount::bytes(256)).unwrap().seconds
+        };
+        assert_eq!(time(1.0), time(0.0) + 256.0, "{ranks} ranks");
+    }
+}

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::blockset::BlockSet;
 use crate::schedule::push_span;
-use crate::{Combine, Local, Recv, Round, Send, Space, Span};
+use crate::{Combine, Few, Local, Recv, Round, Send, Space, Span};
 
 /// A schedule of a group's member, in the ranks and positions of the whole.
 ///
@@ -22,10 +22,10 @@ use crate::{Combine, Local, Recv, Round, Send, Space, Span};
 pub(crate) fn embed(
     rounds: Vec<Round>,
     rank_of: impl Fn(usize) -> usize,
-    place: impl Fn(Span, &mut Vec<Span>),
+    place: impl Fn(Span, &mut Few<Span>),
 ) -> Vec<Round> {
     let all = |spans: &[Span]| {
-        let mut placed = Vec::with_capacity(spans.len());
+        let mut placed = Few::new();
         for &span in spans {
             place(span, &mut placed);
         }
@@ -54,7 +54,10 @@ pub(crate) fn embed(
 }
 
 /// Cuts two lists of spans of the same total length into pairs of equal pieces.
-pub(crate) fn pairs(from: Vec<Span>, to: Vec<Span>) -> impl Iterator<Item = (Span, Span)> {
+pub(crate) fn pairs(
+    from: impl IntoIterator<Item = Span>,
+    to: impl IntoIterator<Item = Span>,
+) -> impl Iterator<Item = (Span, Span)> {
     let (mut from, mut to) = (from.into_iter(), to.into_iter());
     let (mut a, mut b) = (from.next(), to.next());
     std::iter::from_fn(move || {
@@ -69,7 +72,7 @@ pub(crate) fn pairs(from: Vec<Span>, to: Vec<Span>) -> impl Iterator<Item = (Spa
 
 /// Moves every run of `Output` positions to where `place` says and leaves other spaces alone: what [`embed`] wants for
 /// most groups. Sender and receiver of a message name the same runs, so a run may be placed in any order of its own.
-pub(crate) fn placing(place: impl Fn(Range<usize>, &mut Vec<Span>)) -> impl Fn(Span, &mut Vec<Span>) {
+pub(crate) fn placing(place: impl Fn(Range<usize>, &mut Few<Span>)) -> impl Fn(Span, &mut Few<Span>) {
     move |span, spans| match span.space {
         Space::Output => place(span.first..span.end(), spans),
         _ => push_span(spans, span),
@@ -159,8 +162,8 @@ impl Reversal {
     }
 
     /// The same spans, in `Output` where something has begun and in `Input` elsewhere.
-    pub(crate) fn located(&self, spans: &[Span]) -> Vec<Span> {
-        let mut found = Vec::with_capacity(spans.len());
+    pub(crate) fn located(&self, spans: &[Span]) -> Few<Span> {
+        let mut found = Few::new();
         for (piece, begun) in self.pieces(spans) {
             let space = if begun { Space::Output } else { Space::Input };
             push_span(&mut found, Span::new(space, piece.start, piece.len()));

@@ -141,8 +141,8 @@ impl Serialize for Schedule {
 impl Serialize for Round {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Round", 3)?;
-        object.serialize_field("send", &self.sends)?;
-        object.serialize_field("recv", &self.recvs)?;
+        object.serialize_field("send", &self.sends[..])?;
+        object.serialize_field("recv", &self.recvs[..])?;
         object.serialize_field("local", &self.locals)?;
         object.end()
     }
@@ -152,7 +152,7 @@ impl Serialize for Send {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Send", 2)?;
         object.serialize_field("to", &self.to)?;
-        object.serialize_field("spans", &self.spans)?;
+        object.serialize_field("spans", &self.spans[..])?;
         object.end()
     }
 }
@@ -165,7 +165,7 @@ impl Serialize for Recv {
         });
         let mut object = serializer.serialize_struct("Recv", 3)?;
         object.serialize_field("from", &self.from)?;
-        object.serialize_field("spans", &self.spans)?;
+        object.serialize_field("spans", &self.spans[..])?;
         object.serialize_field("combine", &combine)?;
         object.end()
     }

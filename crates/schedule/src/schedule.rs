@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::Problem;
+use crate::{Few, Problem};
 
 /// Where a block lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ impl Span {
 }
 
 /// Appends a span, merging it with the last one where they touch; an empty span vanishes.
-pub(crate) fn push_span(spans: &mut Vec<Span>, span: Span) {
+pub(crate) fn push_span(spans: &mut Few<Span>, span: Span) {
     if span.count == 0 {
         return;
     }
@@ -105,7 +105,7 @@ pub struct Send {
     /// The rank that gets it.
     pub to: usize,
     /// What it carries. Empty in a barrier.
-    pub spans: Vec<Span>,
+    pub spans: Few<Span>,
 }
 
 /// A message that arrives.
@@ -114,7 +114,7 @@ pub struct Recv {
     /// The rank it comes from.
     pub from: usize,
     /// Where its blocks go, in order.
-    pub spans: Vec<Span>,
+    pub spans: Few<Span>,
     /// `None`: the blocks overwrite. Otherwise they are combined with what is there.
     pub combine: Option<Combine>,
 }
@@ -169,9 +169,9 @@ pub enum Local {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Messages that leave.
-    pub sends: Vec<Send>,
+    pub sends: Few<Send>,
     /// Messages that arrive.
-    pub recvs: Vec<Recv>,
+    pub recvs: Few<Recv>,
     /// What follows, in order.
     pub locals: Vec<Local>,
 }
@@ -199,12 +199,12 @@ impl Round {
         sent.chain(received).chain(local)
     }
 
-    pub(crate) fn send(&mut self, to: usize, spans: Vec<Span>) {
-        push(&mut self.sends, Send { to, spans });
+    pub(crate) fn send(&mut self, to: usize, spans: impl Into<Few<Span>>) {
+        self.sends.push(Send { to, spans: spans.into() });
     }
 
-    pub(crate) fn recv(&mut self, from: usize, spans: Vec<Span>, combine: Option<Combine>) {
-        push(&mut self.recvs, Recv { from, spans, combine });
+    pub(crate) fn recv(&mut self, from: usize, spans: impl Into<Few<Span>>, combine: Option<Combine>) {
+        self.recvs.push(Recv { from, spans: spans.into(), combine });
     }
 
     pub(crate) fn copy(&mut self, from: Span, to: Span) {
@@ -216,8 +216,7 @@ impl Round {
     }
 }
 
-/// Appends one thing, of which most rounds have only one: a vector would make room for four, and a million ranks' rounds
-/// would take twice as long to make.
+/// Appends one thing, of which most rounds have only one: a vector would make room for four.
 fn push<T>(things: &mut Vec<T>, thing: T) {
     if things.is_empty() {
         things.reserve_exact(1);

@@ -33,8 +33,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::{
-    Collective, Combine, Ensemble, Error, Local, Problem, Recv, Reduction, Result, Round, Schedule, Send, Space, Span,
-    Topology,
+    Collective, Combine, Ensemble, Error, Few, Local, Problem, Recv, Reduction, Result, Round, Schedule, Send, Space,
+    Span, Topology,
 };
 
 const FIRST_LINE: &str = "allhands schedule 1";
@@ -391,8 +391,8 @@ fn pair(word: &str, rest: &str) -> Line<(Span, Span)> {
     }
 }
 
-fn spans(mut list: &str) -> Line<Vec<Span>> {
-    let mut spans = Vec::new();
+fn spans(mut list: &str) -> Line<Few<Span>> {
+    let mut spans = Few::new();
     let mut blocks = 0;
     list = list.trim();
     while !list.is_empty() {

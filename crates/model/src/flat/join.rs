@@ -2,39 +2,47 @@
 
 use rayon::prelude::*;
 
+use super::kinds::Kinds;
 use super::part::{Awaited, Part, Wave};
-use super::{END, Flat, Message, NO_MEETING, Step, Waves};
+use super::{END, Flat, Message, Step};
 use crate::{Error, Result};
 
 /// Among so many receives of a rank a message is looked for one by one.
 const FEW: usize = 32;
 
 impl Flat {
-    /// Lays the waves of all parts one after the other, and lets messages find their slots.
-    pub(super) fn join(&mut self, parts: Vec<Part>) -> Result<()> {
+    /// Lays the waves of all parts one after the other, and lets messages find their slots. Where each wave begins, and the end.
+    pub(super) fn join(&mut self, parts: Vec<Part>) -> Result<Vec<u32>> {
         let total = |count: fn(&Wave) -> usize| parts.iter().flat_map(|part| &part.waves).map(count).sum::<usize>();
         let (steps, messages, slots) =
             (total(|wave| wave.steps.len()), total(|wave| wave.messages.len()), total(|wave| wave.awaited.len()));
         if steps.max(messages).max(slots) >= u32::MAX as usize {
             return Err(Error::TooLarge { messages: messages as u64 });
         }
-        let (starts, (messages, awaited)) = beside(
-            parts.len() > 1,
-            || self.lay_steps(&parts, steps),
-            || (concat(&parts, messages, |wave| &wave.messages), concat(&parts, slots, |wave| &wave.awaited)),
-        );
+        let (mut loads, mut works) = (Kinds::default(), Kinds::default());
+        let loads_of: Vec<Vec<u32>> = parts.iter().map(|part| loads.numbers_of(&part.loads)).collect();
+        let works_of: Vec<Vec<u32>> = parts.iter().map(|part| works.numbers_of(&part.works)).collect();
+        (self.loads, self.works) = (loads.into_all(), works.into_all());
+        let load = |part: usize, load: u32| loads_of[part][load as usize];
+        let lay_messages = || {
+            let message = |part, message: &Message| Message { load: load(part, message.load), ..*message };
+            let awaiting = |part, awaited: &Awaited| Awaited { load: load(part, awaited.load), ..*awaited };
+            let messages = concat(&parts, messages, |wave| &wave.messages, message);
+            (messages, concat(&parts, slots, |wave| &wave.awaited, awaiting))
+        };
+        let (starts, (messages, awaited)) =
+            beside(parts.len() > 1, || self.lay_steps(&parts, &works_of, steps), lay_messages);
         drop(parts);
         self.messages = messages;
         self.message_of = vec![END; slots];
         if !self.match_near(&awaited) {
             self.match_all(&awaited)?;
         }
-        self.waves = Waves::new(self, starts);
-        Ok(())
+        Ok(starts)
     }
 
     /// Everybody's first steps, then everybody's second ones; where each of these waves begins, and the end.
-    fn lay_steps(&mut self, parts: &[Part], count: usize) -> Vec<u32> {
+    fn lay_steps(&mut self, parts: &[Part], works: &[Vec<u32>], count: usize) -> Vec<u32> {
         let lengths: Vec<u32> = parts.iter().flat_map(|part| part.lengths.iter().copied()).collect();
         // The step at which each participant is, and those who have one more.
         let mut at = vec![END; self.len()];
@@ -46,11 +54,12 @@ impl Flat {
         for wave in 0..longest(parts) {
             going.retain(|&participant| lengths[participant as usize] as usize > wave);
             let first = self.steps.len();
-            for wave in parts.iter().filter_map(|part| part.waves.get(wave)) {
+            for (wave, works) in waves(parts, wave).map(|(part, wave)| (wave, &works[part])) {
                 self.steps.extend(wave.steps.iter().map(|step| Step {
                     first_message: step.first_message + messages,
                     first_slot: step.first_slot + slots,
-                    ..*step
+                    next: END,
+                    work: works[step.work as usize],
                 }));
                 messages += wave.messages.len() as u32;
                 slots += wave.awaited.len() as u32;
@@ -64,8 +73,7 @@ impl Flat {
             self.who.extend_from_slice(&going);
             starts.push(self.steps.len() as u32);
         }
-        let end = Step { first_message: messages, first_slot: slots, ..Step::empty(NO_MEETING) };
-        self.steps.push(end);
+        self.steps.push(Step { first_message: messages, first_slot: slots, next: END, work: 0 });
         starts
     }
 
@@ -77,7 +85,7 @@ impl Flat {
         for index in 0..self.messages.len() {
             let message = self.messages[index];
             let Some(slot) = self.find_near(&message, &mut open[message.to as usize], awaited) else { return false };
-            if awaited[slot as usize].weight != message.weight() {
+            if awaited[slot as usize].load != message.load {
                 return false;
             }
             self.message_of[slot as usize] = index as u32;
@@ -144,7 +152,7 @@ impl Flat {
                 return unmatched(receiver.min(to));
             }
             let message = &mut self.messages[index as usize];
-            if message.weight() != awaited[slot as usize].weight {
+            if message.load != awaited[slot as usize].load {
                 return unmatched(receiver);
             }
             message.slot = slot;
@@ -159,12 +167,19 @@ impl Flat {
 }
 
 /// What all parts have of something, wave after wave.
-fn concat<T: Copy>(parts: &[Part], count: usize, of: fn(&Wave) -> &Vec<T>) -> Vec<T> {
+fn concat<T>(parts: &[Part], count: usize, of: fn(&Wave) -> &Vec<T>, in_all: impl Fn(usize, &T) -> T) -> Vec<T> {
     let mut all = Vec::with_capacity(count);
     for wave in 0..longest(parts) {
-        parts.iter().filter_map(|part| part.waves.get(wave)).for_each(|wave| all.extend_from_slice(of(wave)));
+        for (part, wave) in waves(parts, wave) {
+            all.extend(of(wave).iter().map(|one| in_all(part, one)));
+        }
     }
     all
+}
+
+/// The n-th waves of all parts that have so many, with the number of the part.
+fn waves(parts: &[Part], wave: usize) -> impl Iterator<Item = (usize, &Wave)> {
+    parts.iter().enumerate().filter_map(move |(index, part)| Some((index, part.waves.get(wave)?)))
 }
 
 fn longest(parts: &[Part]) -> usize {
@@ -172,6 +187,10 @@ fn longest(parts: &[Part]) -> usize {
 }
 
 /// Two things, on two threads if that is worth it.
-fn beside<A: Send, B: Send>(worth: bool, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+pub(super) fn beside<A: Send, B: Send>(
+    worth: bool,
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
     if worth { rayon::join(a, b) } else { (a(), b()) }
 }

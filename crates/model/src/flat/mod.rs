@@ -2,10 +2,11 @@
 //!
 //! A *step* is a round, or the part of a round that follows a meeting. A *slot* is a receive; the slots of a step lie side by
 //! side. Everybody's first steps come first, then everybody's second ones: ranks that go on side by side read memory in order. A
-//! message knows its slot, so nothing is matched while time runs. Weights are in units of bytes, so that equal
+//! message knows its slot, so nothing is matched while time runs. What many have in common, a size or some work, is kept once. Weights are in units of bytes, so that equal
 //! blocks need no new arrays when their size changes. No schedule is kept: each is made, flattened and dropped.
 
 mod join;
+mod kinds;
 mod part;
 mod waves;
 
@@ -15,6 +16,8 @@ use rayon::prelude::*;
 pub(crate) use self::part::Part;
 pub(crate) use self::waves::Waves;
 
+use self::join::beside;
+use self::kinds::Kinds;
 use self::part::Tally;
 use crate::sizes::Sizes;
 use crate::{Error, Machine, Result};
@@ -32,22 +35,29 @@ const CHUNK: usize = 4096;
 pub(crate) struct Step {
     pub(crate) first_message: u32,
     pub(crate) first_slot: u32,
-    /// The level that meets before anything else happens, or none.
-    pub(crate) meeting: u32,
     /// The same rank's next step.
     pub(crate) next: u32,
+    /// What is done besides messages, of [`Flat::works`].
+    pub(crate) work: u32,
+}
+
+/// What a step does besides messages: many do the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Work {
+    /// The level that meets before anything else happens, or none.
+    pub(crate) meeting: u32,
     /// Copied and combined after the messages.
     pub(crate) copied: u64,
     pub(crate) combined: u64,
 }
 
-impl Step {
-    fn empty(meeting: u32) -> Step {
-        Step { first_message: 0, first_slot: 0, meeting, next: END, copied: 0, combined: 0 }
+impl Work {
+    fn none(meeting: u32) -> Work {
+        Work { meeting, copied: 0, combined: 0 }
     }
 
     /// Seconds for what is copied and combined.
-    pub(crate) fn work(&self, machine: &Machine, unit: u64) -> f64 {
+    pub(crate) fn seconds(&self, machine: &Machine, unit: u64) -> f64 {
         machine.copy * (self.copied * unit) as f64 + machine.combine * (self.combined * unit) as f64
     }
 }
@@ -58,41 +68,41 @@ pub(crate) struct Message {
     pub(crate) slot: u32,
     pub(crate) from: u32,
     pub(crate) to: u32,
-    load: Load,
+    /// How much it is and on what level, of [`Flat::loads`].
+    pub(crate) load: u32,
 }
 
-/// A weight with the lane it takes: the level that the two ranks share, and how crowded the sender's node is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Load(u64);
+/// A weight, the level that the two ranks share, and how crowded the sender's node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Load(u64);
 
 const WEIGHT_BITS: u32 = 48;
 
-/// A topology has at most 64 levels of regions; the other bits of a lane are for crowds.
+/// A topology has at most 64 levels of regions; the other bits are for crowds.
 const LEVEL_BITS: u32 = 7;
 const MOST_CROWDS: usize = 1 << (64 - WEIGHT_BITS - LEVEL_BITS);
 
-impl Message {
-    pub(crate) fn weight(&self) -> u64 {
-        self.load.0 & ((1 << WEIGHT_BITS) - 1)
+impl Load {
+    fn new(level: usize, weight: u64) -> Load {
+        Load((level as u64) << WEIGHT_BITS | weight)
     }
 
-    pub(crate) fn lane(&self) -> usize {
-        (self.load.0 >> WEIGHT_BITS) as usize
+    /// The same from a node of some crowd.
+    fn among(self, crowd: usize) -> Load {
+        Load(self.0 | (crowd as u64) << (WEIGHT_BITS + LEVEL_BITS))
     }
 
-    pub(crate) fn level(&self) -> usize {
-        self.lane() % lanes(1)
+    pub(crate) fn weight(self) -> u64 {
+        self.0 & ((1 << WEIGHT_BITS) - 1)
     }
-}
 
-/// The lane of a level and a crowd.
-pub(crate) fn lane(level: usize, crowd: usize) -> usize {
-    crowd << LEVEL_BITS | level
-}
+    pub(crate) fn crowd(self) -> usize {
+        (self.0 >> (WEIGHT_BITS + LEVEL_BITS)) as usize
+    }
 
-/// How many lanes so many crowds have.
-pub(crate) fn lanes(crowds: usize) -> usize {
-    crowds << LEVEL_BITS
+    pub(crate) fn level(self) -> usize {
+        (self.0 >> WEIGHT_BITS) as usize % (1 << LEVEL_BITS)
+    }
 }
 
 /// What all ranks do.
@@ -109,6 +119,9 @@ pub(crate) struct Flat {
     /// The steps so that both ends of every message are in the same wave, if that can be.
     pub(crate) waves: Option<Waves>,
     pub(crate) messages: Vec<Message>,
+    /// The loads of messages and the works of steps, each once.
+    pub(crate) loads: Vec<Load>,
+    pub(crate) works: Vec<Work>,
     /// The message that each slot waits for.
     pub(crate) message_of: Vec<u32>,
     /// The node of each participant.
@@ -125,14 +138,24 @@ pub(crate) struct Flat {
     pub(crate) widest: usize,
 }
 
+/// What messages and steps say together.
+struct Measured {
+    /// How many ranks of each node send far messages.
+    senders: Vec<usize>,
+    heaviest: Vec<u64>,
+    widest: usize,
+    /// One more than the deepest level that meets.
+    meeting_levels: usize,
+}
+
 /// Who takes part, by what number, and how ranks name each other.
 pub(crate) trait Cast: Sync {
     /// How many take part.
     fn len(&self) -> usize;
     /// The rank that a participant stands for.
     fn rank(&self, participant: usize) -> usize;
-    /// The participant that stands for `to`, and the displacement between the two, as `from` sends to `to`.
-    fn way(&self, from: usize, to: usize) -> (u32, u32);
+    /// How far apart two ranks are, where that tells messages between the same two participants apart.
+    fn displacement(&self, from: usize, to: usize) -> u32;
     /// The participant that stands for a rank.
     fn participant(&self, rank: usize) -> u32;
     /// The node whose ranks share an injection limit.
@@ -171,8 +194,8 @@ impl Cast for Everybody<'_> {
         }
     }
 
-    fn way(&self, _: usize, to: usize) -> (u32, u32) {
-        (self.participant(to), 0)
+    fn displacement(&self, _: usize, _: usize) -> u32 {
+        0
     }
 
     fn participant(&self, rank: usize) -> u32 {
@@ -223,6 +246,8 @@ impl Flat {
             who: Vec::new(),
             waves: None,
             messages: Vec::new(),
+            loads: Vec::new(),
+            works: Vec::new(),
             message_of: Vec::new(),
             node_of: (0..cast.len()).map(|participant| cast.node(participant)).collect(),
             crowds: Vec::new(),
@@ -239,8 +264,11 @@ impl Flat {
         if flat.tally.shares && topology.depth() == 0 {
             return Err(Error::NoNodes);
         }
-        flat.join(parts)?;
-        flat.measure(topology, cast);
+        let several = parts.len() > 1;
+        let starts = flat.join(parts)?;
+        let (waves, measured) = beside(several, || Waves::new(&flat, starts), || flat.measure(topology));
+        flat.waves = waves;
+        flat.set(measured, topology, cast);
         Ok(flat)
     }
 
@@ -249,20 +277,31 @@ impl Flat {
         self.first_step.len()
     }
 
-    /// Crowds, heaviest messages, meeting regions.
-    fn measure(&mut self, topology: &Topology, cast: &impl Cast) {
+    /// One look at all messages and steps.
+    fn measure(&self, topology: &Topology) -> Measured {
         let nodes = self.node_of.iter().max().map_or(0, |last| *last as usize + 1);
         let mut sends_far = vec![false; self.len()];
-        self.heaviest = vec![0; topology.depth() + 1];
-        for message in &self.messages {
-            sends_far[message.from as usize] |= message.level() == 0;
-            let heaviest = &mut self.heaviest[message.level()];
-            *heaviest = (*heaviest).max(message.weight());
+        let mut heaviest = vec![0; topology.depth() + 1];
+        for load in &self.loads {
+            let heaviest = &mut heaviest[load.level()];
+            *heaviest = load.weight().max(*heaviest);
         }
+        let far: Vec<bool> = self.loads.iter().map(|load| load.level() == 0).collect();
+        self.messages.iter().for_each(|message| sends_far[message.from as usize] |= far[message.load as usize]);
         let mut senders = vec![0; nodes];
         for (participant, _) in sends_far.iter().enumerate().filter(|(_, far)| **far) {
             senders[self.node_of[participant] as usize] += 1;
         }
+        let sent = |pair: &[Step]| pair[1].first_message - pair[0].first_message;
+        let widest = self.steps.windows(2).map(sent).max().unwrap_or(0) as usize;
+        let meets = self.works.iter().map(|work| work.meeting).filter(|&level| level != NO_MEETING).max();
+        Measured { senders, heaviest, widest, meeting_levels: meets.map_or(0, |level| level as usize + 1) }
+    }
+
+    /// Crowds, heaviest messages, meeting regions.
+    fn set(&mut self, measured: Measured, topology: &Topology, cast: &impl Cast) {
+        let Measured { senders, heaviest, widest, meeting_levels } = measured;
+        (self.heaviest, self.widest) = (heaviest, widest);
         self.crowds = senders.clone();
         self.crowds.sort_unstable();
         self.crowds.dedup();
@@ -270,16 +309,15 @@ impl Flat {
         if self.crowds.len() > 1 {
             let crowd = |size: &usize| self.crowds.binary_search(size).unwrap_or(self.crowds.len() - 1);
             let crowds: Vec<usize> = senders.iter().map(crowd).collect();
+            let mut loads = Kinds::default();
             for message in &mut self.messages {
                 let crowd = crowds[self.node_of[message.from as usize] as usize];
-                message.load.0 |= (lane(0, crowd) as u64) << WEIGHT_BITS;
+                message.load = loads.number(self.loads[message.load as usize].among(crowd));
             }
+            self.loads = loads.into_all();
         }
-        self.widest =
-            self.steps.windows(2).map(|pair| pair[1].first_message - pair[0].first_message).max().unwrap_or(0) as usize;
-        let meets = self.steps.iter().filter(|step| step.meeting != NO_MEETING).map(|step| step.meeting).max();
-        let levels = meets.map_or(0, |level| level as usize + 1);
         let region = |level: usize, participant| topology.region_of(level, cast.rank(participant)) as u32;
-        self.regions = (0..levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
+        self.regions =
+            (0..meeting_levels).map(|level| (0..self.len()).map(|one| region(level, one)).collect()).collect();
     }
 }

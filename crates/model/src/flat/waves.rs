@@ -20,7 +20,7 @@ pub(crate) struct Waves {
 impl Waves {
     /// `starts`: where each n-th step begins, and the end.
     pub(super) fn new(flat: &Flat, starts: Vec<u32>) -> Option<Waves> {
-        if flat.steps.iter().any(|step| step.meeting != NO_MEETING) {
+        if flat.works.iter().any(|work| work.meeting != NO_MEETING) {
             return None;
         }
         if in_step(flat, &starts) {
@@ -74,22 +74,18 @@ fn in_step(flat: &Flat, starts: &[u32]) -> bool {
 
 /// A level for each step, the lowest ones that fit, if some are found soon.
 fn settle(flat: &Flat, starts: &[u32]) -> Option<Vec<u32>> {
-    let mut step_of_slot = vec![0; flat.message_of.len()];
     let mut levels = vec![0; flat.who.len()];
     for (level, wave) in starts.windows(2).enumerate() {
         levels[wave[0] as usize..wave[1] as usize].fill(level as u32);
-        for step in wave[0] as usize..wave[1] as usize {
-            let slots = flat.steps[step].first_slot as usize..flat.steps[step + 1].first_slot as usize;
-            step_of_slot[slots].fill(step as u32);
-        }
     }
+    let receiving = receiving_steps(flat);
     // Ranks by turns in ascending and in descending order: chains of ranks settle in one of the two.
     let settled = (0..MOST_SWEEPS).any(|sweep| {
         let mut moved = false;
         for wave in starts.windows(2) {
             for offset in 0..wave[1] - wave[0] {
                 let step = if sweep % 2 == 0 { wave[0] + offset } else { wave[1] - 1 - offset };
-                moved |= lift(flat, &step_of_slot, &mut levels, step as usize);
+                moved |= lift(flat, &receiving, &mut levels, step as usize);
             }
         }
         !moved
@@ -97,15 +93,24 @@ fn settle(flat: &Flat, starts: &[u32]) -> Option<Vec<u32>> {
     settled.then_some(levels)
 }
 
+/// The step that receives each message.
+fn receiving_steps(flat: &Flat) -> Vec<u32> {
+    let mut step_of_slot = vec![0; flat.message_of.len()];
+    for (step, pair) in flat.steps.windows(2).enumerate() {
+        step_of_slot[pair[0].first_slot as usize..pair[1].first_slot as usize].fill(step as u32);
+    }
+    flat.messages.iter().map(|message| step_of_slot[message.slot as usize]).collect()
+}
+
 /// Lifts a step and those that receive its messages to the highest level among them, and the next one above it. Whether any moved.
-fn lift(flat: &Flat, step_of_slot: &[u32], levels: &mut [u32], step: usize) -> bool {
+fn lift(flat: &Flat, receiving: &[u32], levels: &mut [u32], step: usize) -> bool {
     let (this, next) = (&flat.steps[step], &flat.steps[step + 1]);
     let (mut level, mut moved) = (levels[step], false);
-    for message in &flat.messages[this.first_message as usize..next.first_message as usize] {
-        let receiving = &mut levels[step_of_slot[message.slot as usize] as usize];
-        moved |= *receiving != level;
-        level = level.max(*receiving);
-        *receiving = level;
+    for &other in &receiving[this.first_message as usize..next.first_message as usize] {
+        let other = &mut levels[other as usize];
+        moved |= *other != level;
+        level = level.max(*other);
+        *other = level;
     }
     levels[step] = level;
     if let Some(following) = levels.get_mut(this.next as usize) {

@@ -11,7 +11,7 @@ use super::links::Wires;
 use super::noise::Noise;
 use super::ports::{self, Arrival, Receiving};
 use super::queue::Queue;
-use crate::flat::{END, Flat, Message, NO_MEETING};
+use crate::flat::{END, Flat, NO_MEETING};
 use crate::machine::Machine;
 use crate::{Error, Result};
 
@@ -122,7 +122,7 @@ impl<'a> Engine<'a> {
             machine,
             noise,
             timed,
-            handshakes: flat.widest > 1 && lanes.reached(flat, |cost| cost.rendezvous),
+            handshakes: flat.widest > 1 && lanes.reached(flat, |protocol| protocol.rendezvous),
             lanes,
             ranks: ranks.collect(),
             arrivals: vec![Arrival { at: UNHEARD, keeps: 0.0 }; flat.message_of.len()],
@@ -178,8 +178,9 @@ impl<'a> Engine<'a> {
         let flat = self.flat;
         let index = self.ranks[rank].step as usize;
         let (step, next) = (&flat.steps[index], &flat.steps[index + 1]);
-        if step.meeting != NO_MEETING {
-            return self.meet(rank, step.meeting as usize);
+        let meeting = flat.works[step.work as usize].meeting;
+        if meeting != NO_MEETING {
+            return self.meet(rank, meeting as usize);
         }
         // One more than it waits for, so that it is not through before its messages have started.
         let state = &mut self.ranks[rank];
@@ -207,15 +208,15 @@ impl<'a> Engine<'a> {
         let now = self.ranks[rank].clock;
         for index in step.first_message..next.first_message {
             let message = &flat.messages[index as usize];
-            let (cost, bytes) = self.lanes.of(message);
+            let cost = self.lanes.of(message);
             if !cost.rendezvous {
                 self.ranks[rank].pending -= 1;
-                self.send_by(index as usize, cost, bytes, now);
+                self.send_by(index as usize, cost, now);
                 continue;
             }
             let receiver = &self.ranks[message.to as usize];
             if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
-                self.send_by(index as usize, cost, bytes, now.max(receiver.clock));
+                self.send_by(index as usize, cost, now.max(receiver.clock));
             } else {
                 self.arrivals[message.slot as usize].at = WAITING;
             }
@@ -236,15 +237,14 @@ impl<'a> Engine<'a> {
 
     /// A message is ready to leave: it takes a port of its sender.
     fn send(&mut self, index: usize, ready: f64) {
-        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
-        self.send_by(index, cost, bytes, ready);
+        self.send_by(index, self.lanes.of(&self.flat.messages[index]), ready);
     }
 
     /// The same where its cost is known.
-    fn send_by(&mut self, index: usize, cost: &Cost, bytes: f64, ready: f64) {
+    fn send_by(&mut self, index: usize, cost: &Cost, ready: f64) {
         let message = &self.flat.messages[index];
         let from = message.from as usize;
-        let keeps = cost.keeps(bytes);
+        let keeps = cost.keeps;
         let start = match self.machine.ports {
             Some(1) => ports::start(std::slice::from_mut(&mut self.ranks[from].port), ready, keeps),
             _ => {
@@ -256,40 +256,39 @@ impl<'a> Engine<'a> {
             let state = &mut self.ranks[from];
             state.done = state.done.max(start + keeps);
         }
-        if self.timed && self.shared(message, cost) {
+        if self.timed && self.shared(cost) {
             self.events.push(start, Event::new(Kind::Inject, index));
         } else {
-            self.inject_by(index, cost, bytes, start);
+            self.inject_by(index, cost, start);
         }
     }
 
     /// A message passes what its node shares, and arrives.
     fn inject(&mut self, index: usize, now: f64) {
-        let (cost, bytes) = self.lanes.of(&self.flat.messages[index]);
-        self.inject_by(index, cost, bytes, now);
+        self.inject_by(index, self.lanes.of(&self.flat.messages[index]), now);
     }
 
     /// The same where its cost is known.
-    fn inject_by(&mut self, index: usize, cost: &Cost, bytes: f64, now: f64) {
+    fn inject_by(&mut self, index: usize, cost: &Cost, now: f64) {
         let message = &self.flat.messages[index];
         let mut start = now;
         let mut latency = cost.latency + self.noise.of_message(index, cost.latency);
         if self.timed {
             let node = |participant: u32| self.flat.node_of[participant as usize] as usize;
-            if cost.injection > 0.0 {
-                let free = &mut self.injection[2 * node(message.from) + usize::from(message.level() > 0)];
+            if cost.injects {
+                let free = &mut self.injection[2 * node(message.from) + usize::from(!cost.far)];
                 start = start.max(*free);
-                *free = start + cost.injection * bytes;
+                *free = start + cost.injection;
             }
-            if let Some(wires) = self.links.as_mut().filter(|_| message.level() == 0) {
-                let (begin, further) = wires.pass(node(message.from), node(message.to), start, bytes);
+            if let Some(wires) = self.links.as_mut().filter(|_| cost.far) {
+                let (begin, further) = wires.pass(node(message.from), node(message.to), start, cost.bytes);
                 start = begin;
                 latency += further;
             }
         }
-        let arrival = start + latency + cost.per_byte * bytes;
+        let arrival = start + latency + cost.transfer;
         let (from, to, slot) = (message.from as usize, message.to as usize, message.slot);
-        self.arrivals[slot as usize] = Arrival { at: arrival, keeps: cost.keeps(bytes) };
+        self.arrivals[slot as usize] = Arrival { at: arrival, keeps: cost.keeps };
         let receiver = &self.ranks[to];
         if (receiver.first_slot..receiver.end_slot).contains(&slot) {
             self.one_less(to);
@@ -318,7 +317,7 @@ impl<'a> Engine<'a> {
     fn work(&mut self, rank: usize, from: f64) {
         let step = &self.flat.steps[self.ranks[rank].step as usize];
         let state = &mut self.ranks[rank];
-        state.clock = from + step.work(self.machine, self.flat.unit);
+        state.clock = from + self.lanes.work(step);
         state.step = step.next;
         (state.first_slot, state.end_slot) = (0, 0);
         self.go_on(rank);
@@ -346,8 +345,8 @@ impl<'a> Engine<'a> {
         self.meetings[level][region].waiting = members;
     }
 
-    fn shared(&self, message: &Message, cost: &Cost) -> bool {
-        cost.injection > 0.0 || (self.links.is_some() && message.level() == 0)
+    fn shared(&self, cost: &Cost) -> bool {
+        cost.injects || (self.links.is_some() && cost.far)
     }
 }
 

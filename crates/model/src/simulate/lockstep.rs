@@ -34,7 +34,7 @@ pub(super) fn run(flat: &Flat, waves: &Waves, machine: &Machine, lanes: &Lanes, 
             let slots = this.first_slot as usize..next.first_slot as usize;
             let received = receiving.take(rank, &arrivals[slots]);
             let state = &mut ranks[rank];
-            state.clock = state.clock.max(state.done).max(received) + this.work(machine, flat.unit);
+            state.clock = state.clock.max(state.done).max(received) + lanes.work(this);
         }
     }
     Finish::of(ranks.iter().map(|rank| rank.clock), false)
@@ -56,12 +56,12 @@ fn send(
     sending.fill(now);
     for index in messages {
         let message = &flat.messages[index];
-        let (cost, bytes) = lanes.of(message);
+        let cost = lanes.of(message);
         let ready = if cost.rendezvous { now.max(ranks[message.to as usize].clock) } else { now };
-        let keeps = cost.keeps(bytes);
+        let keeps = cost.keeps;
         let start = ports::start(sending, ready, keeps);
         let latency = cost.latency + noise.of_message(index, cost.latency);
-        let at = start + latency + cost.per_byte * bytes;
+        let at = start + latency + cost.transfer;
         done = done.max(if cost.rendezvous { at } else { start + keeps });
         arrivals[message.slot as usize] = Arrival { at, keeps };
     }

@@ -261,7 +261,9 @@ mod tests {
             rounds[0].copy(Span::input(0, 1), Span::output(rank, 1));
             for step in 1..p {
                 let mut round = Round::default();
-                round.sends.push(Send { to: (rank + 1) % p, spans: vec![Span::output((rank + p + 1 - step) % p, 1)] });
+                round
+                    .sends
+                    .push(Send { to: (rank + 1) % p, spans: [Span::output((rank + p + 1 - step) % p, 1)].into() });
                 round.recv((rank + p - 1) % p, vec![Span::output((rank + p - step) % p, 1)], None);
                 rounds.push(round);
             }

@@ -14,7 +14,7 @@
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::schedule::push_span;
-use crate::{Problem, Result, Round, Span};
+use crate::{Few, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] =
     &[Parameter { name: "messages", values: "packed: one a round; blocks: one for each block", default: "packed" }];
@@ -48,15 +48,15 @@ fn round(p: usize, me: usize, (distance, count): (usize, usize), packed: bool) -
     let blocks = |first: usize| (0..count).map(move |j| Span::output((first + p - 2 * j * distance) % p, 1));
     if packed {
         let together = |blocks: &mut dyn Iterator<Item = Span>| {
-            let mut spans = Vec::with_capacity(count);
+            let mut spans = Few::new();
             blocks.for_each(|block| push_span(&mut spans, block));
             spans
         };
         round.send(to, together(&mut blocks(me)));
         round.recv(from, together(&mut blocks(from)), None);
     } else {
-        blocks(me).for_each(|block| round.send(to, vec![block]));
-        blocks(from).for_each(|block| round.recv(from, vec![block], None));
+        blocks(me).for_each(|block| round.send(to, [block]));
+        blocks(from).for_each(|block| round.recv(from, [block], None));
     }
     round
 }

@@ -13,7 +13,7 @@ use crate::compose::{embed, reverse};
 use crate::math::ceil_log;
 use crate::registry::Cost;
 use crate::schedule::push_span;
-use crate::{Problem, Round, Space, Span, Topology};
+use crate::{Few, Problem, Round, Space, Span, Topology};
 
 /// Where a vector lives: each a full set of positions.
 #[derive(Clone, Copy, PartialEq)]
@@ -65,7 +65,7 @@ impl Among<'_> {
         let bcast = embed(binomial_bcast(seats.len(), me, self.blocks), member, |span, spans| push_span(spans, span));
         let keep = [Span::output(0, if me == 0 { self.blocks } else { 0 })];
         // The node's sum grows in the first line of scratch, so that the output is free for the result.
-        let to_scratch = |span: Span, spans: &mut Vec<Span>| {
+        let to_scratch = |span: Span, spans: &mut Few<Span>| {
             let space = if span.space == Space::Output { Space::Scratch } else { span.space };
             push_span(spans, Span { space, ..span });
         };

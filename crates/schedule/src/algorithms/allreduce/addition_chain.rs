@@ -30,7 +30,7 @@ use super::cyclic_shift::{divisors, short_lines};
 use crate::algorithms::node::{LOCAL, REDUCTION, either_way, reduction, shared, uses_memory};
 use crate::math::joined;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
-use crate::{Combine, Problem, Result, Round};
+use crate::{Combine, Few, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -105,8 +105,9 @@ impl Chain {
         let round = |step: &Step| {
             let mut round = Round::default();
             for (distance, lines) in step {
-                round.recv(rank_of((node + distance) % nodes), lines.iter().map(|&line| span(line)).collect(), None);
-                let sent = lines.iter().map(|line| span(line - distance)).collect();
+                let received: Few<Span> = lines.iter().map(|&line| span(line)).collect();
+                round.recv(rank_of((node + distance) % nodes), received, None);
+                let sent: Few<Span> = lines.iter().map(|line| span(line - distance)).collect();
                 round.send(rank_of((node + nodes - distance) % nodes), sent);
             }
             let mut made: Vec<(usize, usize)> =

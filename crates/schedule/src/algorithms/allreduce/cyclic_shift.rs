@@ -31,7 +31,7 @@ use crate::compose::{embed, reverse};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Combine, Problem, Result, Round, Space, Span};
+use crate::{Combine, Few, Problem, Result, Round, Space, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -282,7 +282,7 @@ impl Walker<'_> {
         let movement = windows(phase.factor, digit, &widths);
         let kept: Vec<Span> = (0..phase.held()).map(|f| Span::output((digit + f) % phase.factor, 1)).collect();
         let relative = |f: usize| (f + phase.factor - digit) % phase.factor;
-        let place = |span: Span, spans: &mut Vec<Span>| {
+        let place = |span: Span, spans: &mut Few<Span>| {
             let place = if span.space == Space::Input { from } else { into };
             (span.first..span.end()).for_each(|f| self.push(&fraction(relative(f)), place, spans));
         };
@@ -308,7 +308,7 @@ impl Walker<'_> {
             j => Place::Line(first + j),
         };
         let spans_of = |walker: &Self, line: Line| {
-            let mut spans = Vec::new();
+            let mut spans = Few::new();
             walker.push(&fraction(line.0), place_of(line), &mut spans);
             spans
         };
@@ -318,7 +318,7 @@ impl Walker<'_> {
         for ports in &lines.steps {
             let mut round = Round::default();
             for (distance, received) in ports {
-                let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+                let (mut incoming, mut outgoing) = (Few::new(), Few::new());
                 for &line in received {
                     spans_of(self, line).into_iter().for_each(|span| push_span(&mut incoming, span));
                     spans_of(self, lines.at_sender(line, *distance))
@@ -341,7 +341,7 @@ impl Walker<'_> {
         if from == to {
             return;
         }
-        let (mut read, mut written) = (Vec::new(), Vec::new());
+        let (mut read, mut written) = (Few::new(), Few::new());
         self.push(parts, from, &mut read);
         self.push(parts, to, &mut written);
         let last = self.rounds.last_mut().expect("there is a first round");
@@ -349,7 +349,7 @@ impl Walker<'_> {
     }
 
     /// Appends the spans that some parts of the vector have in a place.
-    fn push(&self, parts: &Parts, place: Place, spans: &mut Vec<Span>) {
+    fn push(&self, parts: &Parts, place: Place, spans: &mut Few<Span>) {
         for part in parts {
             push_span(spans, place.span(self.blocks, part.start, part.len()));
         }

@@ -156,7 +156,7 @@ fn through_memory(topology: &Topology, level: usize, fan: Fan, rank: usize) -> V
         let (turn, mut round) = (unions.len() - left, Round::default());
         for port in fan.ports_of(l) {
             if let Some((o, from)) = union.exchange(fan, (node, port), &far_rank, &running, &mut round) {
-                round.recv(from, vec![slot(turn, o)], None);
+                round.recv(from, [slot(turn, o)], None);
             }
         }
         running.rounds.push(round);

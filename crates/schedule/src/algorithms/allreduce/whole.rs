@@ -57,18 +57,18 @@ impl Running {
     }
 
     pub(crate) fn send(&self, round: &mut Round, to: usize) {
-        round.send(to, vec![self.value]);
+        round.send(to, [self.value]);
     }
 
     /// Combines with what comes.
     pub(crate) fn combine(&mut self, round: &mut Round, from: usize, how: Combine) {
         if self.value.space != Space::Input {
-            return round.recv(from, vec![self.value], Some(how));
+            return round.recv(from, [self.value], Some(how));
         }
         // What comes lands in the output and meets our own, on its other side.
         let mirrored = if how == Combine::After { Combine::Before } else { Combine::After };
         let landing = self.span(Space::Output);
-        round.recv(from, vec![landing], None);
+        round.recv(from, [landing], None);
         round.combine(self.value, landing, mirrored);
         self.value = landing;
     }
@@ -77,7 +77,7 @@ impl Running {
     pub(crate) fn replace(&mut self, round: &mut Round, from: usize) {
         self.old = self.value;
         self.value = self.span(if self.value.space == Space::Output { Space::Scratch } else { Space::Output });
-        round.recv(from, vec![self.value], None);
+        round.recv(from, [self.value], None);
     }
 
     /// Takes the reduction of some values, in their order: what comes from others, and our own (`None`).
@@ -89,7 +89,7 @@ impl Running {
                 _ => Span::new(Space::Scratch, index * into.count, into.count),
             };
             if let Some(from) = source {
-                round.recv(*from, vec![landing], None);
+                round.recv(*from, [landing], None);
             }
             let operand = if source.is_some() { landing } else { self.value };
             match index {

@@ -26,7 +26,7 @@ use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Problem, Recv, Result, Round, Send, Space, Span, Topology};
+use crate::{Few, Problem, Recv, Result, Round, Send, Space, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -142,13 +142,13 @@ impl Spread {
 
 /// A message for each block.
 fn cut(mut rounds: Vec<Round>) -> Vec<Round> {
-    let blocks = |span: Span| (span.first..span.end()).map(move |first| vec![Span { first, count: 1, ..span }]);
+    let blocks = |span: Span| (span.first..span.end()).map(move |first| Few::from([Span { first, count: 1, ..span }]));
     for round in &mut rounds {
-        let (mut sends, mut recvs) = (Vec::new(), Vec::new());
-        for Send { to, spans } in round.sends.drain(..) {
+        let (mut sends, mut recvs) = (Few::new(), Few::new());
+        for Send { to, spans } in std::mem::take(&mut round.sends) {
             sends.extend(spans.into_iter().flat_map(blocks).map(|spans| Send { to, spans }));
         }
-        for Recv { from, spans, combine } in round.recvs.drain(..) {
+        for Recv { from, spans, combine } in std::mem::take(&mut round.recvs) {
             recvs.extend(spans.into_iter().flat_map(blocks).map(|spans| Recv { from, spans, combine }));
         }
         (round.sends, round.recvs) = (sends, recvs);
@@ -157,7 +157,7 @@ fn cut(mut rounds: Vec<Round>) -> Vec<Round> {
 }
 
 /// The output of a group, where a rank holds it.
-fn on(held: Span) -> impl Fn(Span, &mut Vec<Span>) {
+fn on(held: Span) -> impl Fn(Span, &mut Few<Span>) {
     placing(move |blocks, spans| push_span(spans, Span::new(held.space, held.first + blocks.start, blocks.len())))
 }
 
