@@ -67,6 +67,13 @@ struct Cached {
 /// One-off calls of more shapes than this make their plans anew.
 const MOST_CACHED: usize = 256;
 
+/// What tells the messages of a plan from those of others.
+#[derive(Clone)]
+pub(crate) struct Place {
+    key: u64,
+    link: Option<Link>,
+}
+
 /// Everything a plan is made from.
 struct Ask<'a> {
     collective: Collective,
@@ -80,6 +87,8 @@ struct Ask<'a> {
     /// Whether the order of operands does not show in the result.
     exact: bool,
     options: &'a Options,
+    /// Where it was reserved before.
+    place: Option<&'a Place>,
     /// What is done while others are waited for.
     meanwhile: &'a dyn Fn(),
 }
@@ -152,6 +161,24 @@ impl Comm {
 
     /// A plan for a call that says at run time what its elements are.
     pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
+        self.raw_plan_at(None, call, options, meanwhile)
+    }
+
+    /// The next place of a plan, for one that is made later.
+    pub(crate) fn reserve(&self) -> Result<Place> {
+        let _inside = self.rank.enter();
+        let plan = self.next_plan();
+        Ok(Place { key: self.key(plan), link: self.link(plan)? })
+    }
+
+    /// The same at a place that was reserved, if there is one.
+    pub(crate) fn raw_plan_at(
+        &self,
+        place: Option<&Place>,
+        call: &RawCall,
+        options: &Options,
+        meanwhile: &dyn Fn(),
+    ) -> Result<RawPlan> {
         let mut ask = Ask {
             collective: call.collective,
             amount: call.amount.clone(),
@@ -163,6 +190,7 @@ impl Comm {
             commutative: true,
             exact: false,
             options,
+            place,
             meanwhile,
         };
         let mut own = None;
@@ -325,7 +353,10 @@ impl Comm {
         let decision = match &ask.options.algorithm {
             Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
             None => {
-                let library = self.far.is_some() && Native::serves(ask.collective, ask.element.0, ask.predefined);
+                // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
+                let library = ask.place.is_none()
+                    && self.far.is_some()
+                    && Native::serves(ask.collective, ask.element.0, ask.predefined);
                 let shares = self.shares && !ask.options.unshared;
                 let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
                 self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
@@ -336,6 +367,7 @@ impl Comm {
         let collective = ask.collective;
         let core = match decision.algorithm.as_str() {
             native::NAME if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
+            native::NAME if ask.place.is_some() => return Err(Error::LibraryLater),
             native::NAME => self.native(&ask, &problem, decision)?,
             _ => self.scheduled(ask, problem, decision)?,
         };
@@ -367,14 +399,20 @@ impl Comm {
         let schedule = prepared.rank(self.me);
         let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
         let signature = ask.signature(&choice.to_string());
-        let (plan, key) = self.join(&signature)?;
+        let Place { key, link } = match ask.place {
+            Some(place) => place.clone(),
+            None => {
+                let (plan, key) = self.join(&signature)?;
+                Place { key, link: self.link(plan)? }
+            }
+        };
         let connection = Connection {
             world: self.rank.world.clone(),
             key,
             members: self.members.clone(),
             rank: self.me,
             topology: &self.topology,
-            link: self.link(plan)?,
+            link,
             shares: prepared.shares(),
             operation: &signature,
             meanwhile: &|| {
@@ -390,9 +428,14 @@ impl Comm {
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages.
     fn join(&self, signature: &str) -> Result<(u64, u64)> {
         let plan = self.next_plan();
-        let key = hash(&[self.id, plan]) & !1;
+        let key = self.key(plan);
         self.rank.world.join(key, &self.members, signature)?;
         Ok((plan, key))
+    }
+
+    /// The key of a plan's messages.
+    fn key(&self, plan: u64) -> u64 {
+        hash(&[self.id, plan]) & !1
     }
 
     fn plan<T: Element>(
@@ -426,6 +469,7 @@ impl Comm {
             commutative: op.is_none_or(Op::commutative),
             exact: predefined.is_some_and(|operation| operation.is_exact_on(T::TYPE)),
             options,
+            place: None,
             meanwhile: &|| (),
         })
     }

@@ -16,6 +16,9 @@ pub enum Error {
         "how much memory MPI's own collectives take is not known; leave out the limit on memory, or the algorithm mpi"
     )]
     LibraryMemory,
+    /// At a place that was [reserved](crate::raw::RawComm::reserve), MPI's own collectives cannot be told from others.
+    #[error("MPI's own collectives cannot be planned at a place that was reserved; leave out the algorithm mpi")]
+    LibraryLater,
     /// An operation that the element type does not have.
     #[error("{0}")]
     Operation(String),

@@ -88,6 +88,7 @@ impl Drop for Communicator {
 }
 
 /// One plan's messages by MPI.
+#[derive(Clone)]
 pub(crate) struct Link {
     communicator: Rc<Communicator>,
     tag: i32,

@@ -23,11 +23,12 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use allhands_schedule::Collective;
 
-use crate::comm::Comm;
+use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
 pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
@@ -99,7 +100,7 @@ impl From<Operation> for RawOperation {
 
 /// The ranks of an MPI communicator, bound to no thread: any thread may use it and its plans, one at a time, if all of them move
 /// together. (The compiler is not told, since it could not see that they do.)
-pub struct RawComm(Comm);
+pub struct RawComm(Rc<Comm>);
 
 impl RawComm {
     /// As [`Comm::from_mpi`].
@@ -110,7 +111,7 @@ impl RawComm {
         // SAFETY: the caller's promise.
         let comm = unsafe { Comm::from_mpi(handle)? };
         comm.leave_thread();
-        Ok(RawComm(comm))
+        Ok(RawComm(Rc::new(comm)))
     }
 
     /// A plan for a call.
@@ -123,6 +124,24 @@ impl RawComm {
         self.0.raw_plan(call, options, meanwhile)
     }
 
+    /// Takes the place of plans that this rank makes later, when it knows what they are for. Plans are told apart by the order in
+    /// which ranks make them or reserve their place: this call is one of those that are in the same order on every rank, what becomes
+    /// of the place is not. It waits for nobody.
+    ///
+    /// ```no_run
+    /// # use allhands::{Error, Options, raw::{RawCall, RawComm}};
+    /// # fn example(comm: &RawComm, call: &RawCall, later: impl Fn()) -> Result<(), Error> {
+    /// let place = comm.reserve()?;
+    /// later(); // other ranks may make other plans meanwhile
+    /// let plan = place.plan(call, &Options::new().unshared(true))?;
+    /// # let _ = plan;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reserve(&self) -> Result<Reserved> {
+        Ok(Reserved { comm: self.0.clone(), place: self.0.reserve()? })
+    }
+
     /// Which rank this is.
     pub fn rank(&self) -> usize {
         self.0.rank()
@@ -131,6 +150,21 @@ impl RawComm {
     /// How many there are.
     pub fn size(&self) -> usize {
         self.0.size()
+    }
+}
+
+/// A place of plans that are made later: see [`RawComm::reserve`].
+pub struct Reserved {
+    comm: Rc<Comm>,
+    place: Place,
+}
+
+impl Reserved {
+    /// A plan at this place. There may be several, one after the other: all ranks run them in the same order, and each rank completes
+    /// a run of one before it begins one of another. What ranks ask for is not compared, and the MPI library's own
+    /// collective is never what serves.
+    pub fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
+        self.comm.raw_plan_at(Some(&self.place), call, options, &|| ())
     }
 }
 
@@ -355,6 +389,74 @@ mod tests {
             Ok(())
         })
         .unwrap();
+    }
+
+    /// Rank r sends so many bytes to rank s in a run.
+    fn sent(r: usize, s: usize, run: usize) -> usize {
+        (3 * r + 5 * s + run) % 7 * (1 + run % 3 * 400)
+    }
+
+    fn exchange(counts: Vec<usize>) -> RawCall {
+        let (collective, amount) = (Collective::Alltoallv, Amount::Listed(counts));
+        RawCall { collective, amount, element: Type::U8, operation: None, root: 0 }
+    }
+
+    #[test]
+    fn what_is_planned_at_a_reserved_place_runs_among_plans_made_at_other_times() {
+        let flat = Topology::flat(3).unwrap();
+        for (topology, algorithm) in [(flat, "spread-out"), (Topology::regular(2, 2).unwrap(), "bruck:radix=2")] {
+            crate::threads(topology, |comm| {
+                let comm = RawComm(Rc::new(comm.split(0, 0)?));
+                let (me, ranks, place) = (comm.rank(), comm.size(), comm.reserve()?);
+                let alone = Options::new().unshared(true);
+                let run = |run: usize| {
+                    let counts = (0..ranks * ranks).map(|pair| sent(pair / ranks, pair % ranks, run)).collect();
+                    let mut plan = place.plan(&exchange(counts), &alone.clone().algorithm(algorithm))?;
+                    let byte = |r: usize, s: usize, i: usize| (100 * r + 10 * s + 3 * run + i) as u8;
+                    let x: Vec<u8> =
+                        (0..ranks).flat_map(|s| (0..sent(me, s, run)).map(move |i| byte(me, s, i))).collect();
+                    let wanted: Vec<u8> =
+                        (0..ranks).flat_map(|r| (0..sent(r, me, run)).map(move |i| byte(r, me, i))).collect();
+                    let mut y = vec![0; wanted.len()];
+                    // SAFETY: as many bytes as the counts say.
+                    unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+                    assert_eq!(y, wanted, "run {run} on rank {me}");
+                    Ok::<_, Error>(())
+                };
+                // Ranks come to these plans at different times among the others.
+                let other = |count: usize| {
+                    let call = RawCall {
+                        collective: Collective::Allreduce,
+                        amount: Amount::Each(count),
+                        element: Type::U64,
+                        operation: Some(Operation::Sum.into()),
+                        root: 0,
+                    };
+                    comm.plan(&call, &alone)
+                };
+                let mut plans = Vec::new();
+                for turn in 0..6 {
+                    plans.push(other(turn + 1)?);
+                    if turn % 2 == me % 2 {
+                        plans.push(other(turn + 8)?);
+                        run(turn)?;
+                    } else {
+                        run(turn)?;
+                        plans.push(other(turn + 8)?);
+                    }
+                }
+                for plan in &mut plans {
+                    let mut y = [1u64; 16];
+                    // SAFETY: at least as many words as any of them has.
+                    unsafe { plan.run_in_place(y.as_mut_ptr().cast())? };
+                    assert_eq!(y[0], ranks as u64);
+                }
+                let refused = place.plan(&exchange(vec![0; ranks * ranks]), &alone.clone().algorithm("mpi"));
+                assert_eq!(refused.err(), Some(Error::LibraryLater));
+                Ok(())
+            })
+            .unwrap();
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::failure::{REFUSED, Unserved, passed};
 use crate::memory::{Datatype, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
 use crate::said::{Said, list};
 use crate::session::Session;
+use crate::settings::IF_IT_CAN;
 use crate::task::{Outcome, Task, apart};
 
 /// What a call is made with.
@@ -162,7 +163,8 @@ impl Caller<'_> {
             said.note(&[both.is_none().then(|| "counts that MPI refuses".into())]);
             let _ = both.map(|both| said.exchanged.set(both));
         }
-        if self.session.settings.forced(Collective::Alltoallv).is_none_or(|algorithm| algorithm == "mpi") {
+        let forced = self.session.settings.forced(Collective::Alltoallv);
+        if forced.is_none_or(|algorithm| algorithm.trim_end_matches(IF_IT_CAN) == "mpi") {
             return Err(passed("counts that only some ranks know"));
         }
         // SAFETY: the caller's promise.

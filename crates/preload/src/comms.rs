@@ -389,15 +389,8 @@ impl Group {
     pub(crate) fn counts_of_all(&mut self, session: &Session, mine: &[usize]) -> Result<Vec<usize>, Unserved> {
         let mine: Vec<u64> = mine.iter().map(|&count| count as u64).collect();
         let mut all = vec![0u64; mine.len() * self.comm.size()];
-        let call = RawCall {
-            collective: Collective::Allgather,
-            amount: Amount::Each(mine.len()),
-            element: Type::U64,
-            operation: None,
-            root: 0,
-        };
         // No call of the program's is one of words.
-        let (plan, _, lines) = self.plan(session, &call, Some("bruck"))?;
+        let (plan, _, lines) = self.plan(session, &counts_told(mine.len()), Some("bruck"))?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
         requests::finish(session, plan, lines)?;
@@ -407,7 +400,7 @@ impl Group {
     /// Makes a plan; its place.
     fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
         let wish = Wish { forced, unshared: false };
-        let (plan, why) = wish.plan(&self.comm, call, &self.lines.meanwhile(session))?;
+        let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
         let algorithm = plan.algorithm();
         let planned = match algorithm.as_str() {
             "mpi" => Planned::Theirs(lasting(why)),
@@ -426,6 +419,12 @@ impl Group {
     }
 }
 
+/// The call by which each of so many ranks tells all others its counts for each of them.
+pub(crate) fn counts_told(ranks: usize) -> RawCall {
+    let (collective, amount) = (Collective::Allgather, Amount::Each(ranks));
+    RawCall { collective, amount, element: Type::U64, operation: None, root: 0 }
+}
+
 /// How the user wants a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish<'a> {
@@ -439,13 +438,11 @@ impl Wish<'_> {
     /// A plan, and why it runs the algorithm that it runs.
     pub(crate) fn plan(
         self,
-        comm: &RawComm,
-        call: &RawCall,
-        meanwhile: &dyn Fn(),
+        mut make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
     ) -> Result<(RawPlan, String), Unserved> {
         let free = Options::new().unshared(self.unshared);
-        let plan = |options: &Options| {
-            let plan = comm.plan_while(call, options, meanwhile)?;
+        let mut plan = |options: &Options| {
+            let plan = make(options)?;
             let why = plan.why();
             Ok((plan, why))
         };

@@ -82,7 +82,7 @@ macro_rules! as_they_are {
     )*};
 }
 
-as_they_are!(c_int, Handle, *const c_void, *mut c_void);
+as_they_are!(c_int, Handle, isize, *const c_void, *mut c_void);
 
 impl Narrow for c_longlong {
     type Held = c_int;

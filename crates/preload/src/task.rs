@@ -44,16 +44,20 @@ impl Task {
     /// Completes an alltoallv with what the others have for this rank, and it for them. Collective.
     pub(crate) fn agree(&mut self, session: &Session, me: usize, group: &mut Group) -> Result<(), Unserved> {
         let Amount::Listed(given) = &self.call.amount else { return Ok(()) };
-        let all = group.counts_of_all(session, given)?;
-        let ranks = given.len();
+        self.call = self.agreed(me, group.counts_of_all(session, given)?)?;
+        Ok(())
+    }
+
+    /// An alltoallv with everybody's counts, if the others have for this rank what it expects.
+    pub(crate) fn agreed(&self, me: usize, all: Vec<usize>) -> Result<RawCall, Unserved> {
+        let ranks = self.expected.len();
         for (other, &expected) in self.expected.iter().enumerate() {
             let came = all[other * ranks + me];
             if came != expected {
                 return Err(Error::Size { rank: me, other, expected, came }.into());
             }
         }
-        self.call.amount = Amount::Listed(all);
-        Ok(())
+        Ok(RawCall { amount: Amount::Listed(all), ..self.call })
     }
 
     /// Runs it: on the program's memory if the data lie there one after the other, else on copies.

@@ -17,8 +17,17 @@ use crate::{Result, mpi};
 const RANKS: [usize; 5] = [1, 2, 3, 4, 5];
 
 /// Of those that give a request, some that it calls on the world.
-const REQUESTED: [&str; 8] =
-    ["iallgather", "ialltoall", "iallreduce", "ireduce_scatter", "ibcast", "ireduce", "ibarrier", "allreduce_init"];
+const REQUESTED: [&str; 9] = [
+    "iallgather",
+    "ialltoall",
+    "ialltoallv",
+    "iallreduce",
+    "ireduce_scatter",
+    "ibcast",
+    "ireduce",
+    "ibarrier",
+    "allreduce_init",
+];
 
 /// So many ranks of one node suit every algorithm. CI has time for the first.
 const ALL_SERVE: [usize; 2] = [2, 4];

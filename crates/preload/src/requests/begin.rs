@@ -44,16 +44,14 @@ pub(crate) fn begin(
         let Some(group) = member.made() else {
             return Err(passed("a communicator without a blocking collective before"));
         };
-        if asked.collective == Collective::Alltoallv {
-            return Err(passed("counts that only some ranks know"));
-        }
         let mut task = task?;
         let wish = asked.wish(session, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
-        let line = match asked.moves(&task) {
-            true => lines.of_shape(session, comm, &task.call, wish)?,
-            false => lines.of_nothing(),
+        let line = match asked.collective {
+            Collective::Alltoallv => lines.of_exchanges(comm, wish)?,
+            _ if asked.moves(&task) => lines.of_shape(session, comm, &task.call, wish)?,
+            _ => lines.of_nothing(),
         };
         task.hold(session)?;
         // SAFETY: the program's memory is as it says.

@@ -74,7 +74,8 @@ fn patiently(
     }
 }
 
-fn awaited(
+/// The same, for a call that has begun to wait for others.
+pub(super) fn awaited(
     session: &Session,
     status: *mut c_void,
     own: impl FnOnce() -> c_int,
@@ -117,8 +118,22 @@ pub(crate) fn instead(
     if session.comms.has_requests(comm) {
         return awaited(session, session.mpi.status_ignore().cast(), own, begin);
     }
-    linger(session);
+    if !alone(session, comm) {
+        linger(session);
+    }
     own()
+}
+
+/// Whether a communicator has no other rank to wait for.
+pub(super) fn alone(session: &Session, comm: Handle) -> bool {
+    let mpi = session.mpi;
+    comm != mpi.constants().handles.comm_null && mpi.comm_size(comm) == Ok(1) && mpi.comm_test_inter(comm) == Ok(false)
+}
+
+/// Waits until all ranks of a communicator are in a call, where they know alike that runs may be under way; else gives runs a while.
+/// The code of what went wrong.
+pub(super) fn arrive(session: &Session, comm: Handle) -> c_int {
+    instead(session, comm, || 0, |request| native!("Ibarrier"(comm, request)))
 }
 
 /// What is left of the time that runs may take before a call that does not move them on.

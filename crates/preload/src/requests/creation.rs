@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use allhands_mpi::Handle;
 
-use super::blocking::{instead, linger};
+use super::blocking::arrive;
 use super::requested;
 use crate::entries::function;
 use crate::session;
@@ -48,20 +48,13 @@ fn created(comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
     }
     let Some(session) = session::current() else { return own() };
     let comm = session.mpi.abi().handle(comm);
-    if !session.comms.has_requests(comm) {
-        linger(session);
-        return own();
-    }
-    let begin = |request: *mut c_void| {
-        // SAFETY: the program's communicator, and room for a request.
-        session.mpi.raw().ibarrier.map(|ibarrier| unsafe { ibarrier(comm, request.cast()) })
-    };
-    let arrived = instead(session, comm, || 0, begin);
+    let meets = session.comms.has_requests(comm);
+    let arrived = arrive(session, comm);
     if arrived != 0 {
         return arrived;
     }
     let code = own();
-    if code == 0 {
+    if code == 0 && meets {
         // SAFETY: MPI has written the communicator there.
         let made = unsafe { session.mpi.abi().read_handle(new) };
         let prepared = session::inside(|| session.comms.prepare(session, made));

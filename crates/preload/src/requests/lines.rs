@@ -11,6 +11,7 @@ use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 
 use super::blocking::{Patience, grant};
+use super::exchange::Exchange;
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
 use crate::comms::{Chosen, Wish};
@@ -25,18 +26,27 @@ pub(crate) struct Lines {
     lines: BTreeMap<u64, Line>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
     places: HashMap<RawCall, Result<u64, String>>,
+    /// That of alltoallvs.
+    exchanges: Option<u64>,
     made: u64,
 }
 
 /// Runs of one plan, one after the other.
 struct Line {
-    /// None where there is nothing to move.
-    plan: Option<(RawPlan, Arc<Chosen>)>,
+    means: Means,
     /// What a persistent request asks for.
     task: Option<Rc<Task>>,
     /// Whether there may be more runs.
     wanted: bool,
     runs: VecDeque<Run>,
+}
+
+/// What runs them.
+enum Means {
+    /// There is nothing to move.
+    Nothing,
+    Plan(RawPlan, Arc<Chosen>),
+    Exchange(Box<Exchange>),
 }
 
 /// A run that was begun by the program.
@@ -98,7 +108,7 @@ impl Lines {
             places.into_values().flatten().for_each(|line| self.forget(line));
         }
         let place = match self.make(session, comm, call, wish)? {
-            Ok(plan) => Ok(self.add(Some(plan), None)),
+            Ok(plan) => Ok(self.add(plan, None)),
             Err(why) => Err(why),
         };
         self.places.insert(call.clone(), place.clone());
@@ -113,26 +123,36 @@ impl Lines {
         task: Task,
         wish: Option<Wish<'_>>,
     ) -> Result<u64, Unserved> {
-        let plan = match wish {
+        let means = match wish {
             Some(wish) => match self.make(session, comm, &task.call, wish)? {
-                Ok(plan) => Some(plan),
+                Ok(plan) => plan,
                 Err(why) => return Err(Unserved::Passed(why.into())),
             },
-            None => None,
+            None => Means::Nothing,
         };
-        Ok(self.add(plan, Some(Rc::new(task))))
+        Ok(self.add(means, Some(Rc::new(task))))
+    }
+
+    /// The line for alltoallvs of any counts.
+    pub(super) fn of_exchanges(&mut self, comm: &RawComm, wish: Wish<'_>) -> Result<u64, Unserved> {
+        if let Some(line) = self.exchanges {
+            return Ok(line);
+        }
+        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, wish)?)), None);
+        self.exchanges = Some(line);
+        Ok(line)
     }
 
     /// A line for a run that moves nothing.
     pub(super) fn of_nothing(&mut self) -> u64 {
-        let line = self.add(None, None);
+        let line = self.add(Means::Nothing, None);
         self.forget(line);
         line
     }
 
-    fn add(&mut self, plan: Option<(RawPlan, Arc<Chosen>)>, task: Option<Rc<Task>>) -> u64 {
+    fn add(&mut self, means: Means, task: Option<Rc<Task>>) -> u64 {
         self.made += 1;
-        self.lines.insert(self.made, Line { plan, task, wanted: true, runs: VecDeque::new() });
+        self.lines.insert(self.made, Line { means, task, wanted: true, runs: VecDeque::new() });
         self.made
     }
 
@@ -143,12 +163,12 @@ impl Lines {
         comm: &RawComm,
         call: &RawCall,
         wish: Wish<'_>,
-    ) -> Result<Result<(RawPlan, Arc<Chosen>), String>, Unserved> {
-        let (plan, why) = wish.plan(comm, call, &self.meanwhile(session))?;
+    ) -> Result<Result<Means, String>, Unserved> {
+        let (plan, why) = wish.plan(|options| comm.plan_while(call, options, &self.meanwhile(session)))?;
         let algorithm = plan.algorithm();
         Ok(match algorithm.as_str() {
             "mpi" => Err(why),
-            _ => Ok((plan, Arc::new(Chosen { algorithm, why }))),
+            _ => Ok(Means::Plan(plan, Arc::new(Chosen { algorithm, why }))),
         })
     }
 
@@ -194,21 +214,40 @@ impl Lines {
 impl Line {
     fn step(&mut self, session: &Session) {
         while let Some(run) = self.runs.front_mut() {
-            let outcome = match run.step(session, self.plan.as_mut().map(|(plan, _)| plan)) {
+            let outcome = match self.means.step(session, run) {
                 Ok(false) => return,
                 Ok(true) => Ok(()),
                 Err(unserved) => Err(unserved),
             };
             if let Some(run) = self.runs.pop_front() {
-                run.end(session, outcome, self.plan.as_ref().map(|(_, chosen)| &**chosen));
+                run.end(session, outcome, self.means.chosen());
             }
         }
     }
 }
 
+impl Means {
+    /// Moves a run on; whether it is through.
+    fn step(&mut self, session: &Session, run: &mut Run) -> Result<bool, Unserved> {
+        match self {
+            Means::Nothing => Ok(true),
+            Means::Plan(plan, _) => run.step(session, plan),
+            Means::Exchange(exchange) => exchange.step(session, run),
+        }
+    }
+
+    fn chosen(&self) -> Option<&Chosen> {
+        match self {
+            Means::Nothing => None,
+            Means::Plan(_, chosen) => Some(chosen),
+            Means::Exchange(exchange) => exchange.chosen(),
+        }
+    }
+}
+
 impl Run {
-    fn step(&mut self, session: &Session, plan: Option<&mut RawPlan>) -> Result<bool, Unserved> {
-        let Some(plan) = plan else { return Ok(true) };
+    /// Moves it on by a plan; whether it is through.
+    pub(super) fn step(&mut self, session: &Session, plan: &mut RawPlan) -> Result<bool, Unserved> {
         // SAFETY: the program keeps its memory as it said until its request is complete, and the run keeps what is staged.
         unsafe {
             if !std::mem::replace(&mut self.runs, true) {

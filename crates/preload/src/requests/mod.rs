@@ -18,15 +18,15 @@
 //! whenever they like. Whether an earlier run is through therefore must not decide which plan serves the next: it is always the same,
 //! and a run that finds it busy waits in its line, not in the call. All ranks thus run the same sequence on the same plan. A
 //! run that waits in line depends on runs begun earlier only, which every rank has begun or will without waiting for this one, and
-//! every call that moves anything on moves all on: no circle can close.
+//! every call that moves anything on moves all on: no circle can close. Alltoallvs, of which no rank knows all counts when it begins
+//! one, have one line for all their shapes (`exchange`).
 //!
 //! **A rank that blocks must move its runs on** (`blocking`): others may wait for them before they come. With runs under way,
 //! point-to-point calls become their non-blocking form and a loop; blocking collectives of ours move the rest on as they wait.
 //! MPI does not match blocking with non-blocking collectives, so one that is the MPI's becomes its non-blocking form only
 //! where all ranks know alike that this may be needed: on communicators on which a non-blocking or persistent collective was called
-//! before. Otherwise, and before other functions that wait for ranks (files, windows, `MPI_Comm_create_group`, `MPI_Finalize`
-//! ...), nothing is done: that is the limit. For the MPI's collectives and the making of communicators, where some run on
-//! *another* communicator is under way, it is first given up to a second to be through.
+//! before. Otherwise runs are first given up to a second to be through. The same goes for the making of communicators (`creation`)
+//! and for functions on windows and files (`meeting`, which says what is the limit): all ranks meet in a barrier first.
 //!
 //! **Threads**: whoever waits moves everything on that no other thread holds. The lock of a communicator is held across a wait only by
 //! a blocking collective on it, which moves the communicator's other runs on, too.
@@ -35,8 +35,10 @@ mod begin;
 mod blocking;
 mod complete;
 mod creation;
+mod exchange;
 mod lines;
 mod marks;
+mod meeting;
 mod status;
 
 use std::collections::HashMap;

@@ -177,12 +177,20 @@ static void every_form_begins(MPI_Comm comm) {
     }
 }
 
+/* A persistent collective of the MPI's own that is right: Intel's allgather is not. */
+static int sound(int kind) {
+#ifdef I_MPI_VERSION
+    if (theirs && kind == 0) return COLLECTIVES - 1;
+#endif
+    return kind;
+}
+
 /* Every collective, persistent, started again and again, alone and all together. */
 static void every_form_starts_again(MPI_Comm comm) {
     Job jobs[COLLECTIVES];
     MPI_Request requests[COLLECTIVES];
     for (int kind = 0; kind < COLLECTIVES; kind++) {
-        jobs[kind] = made(kind);
+        jobs[kind] = made(sound(kind));
         jobs[kind].root = kind % p;
         jobs[kind].in_place = kind == 4;
         prepared(&jobs[kind], comm);
@@ -299,6 +307,83 @@ static void many_of_one_shape(MPI_Comm comm) {
         for (int i = 0; i < MANY; i++) {
             checked(&jobs[i]);
             freed(&jobs[i]);
+        }
+    }
+}
+
+/* Blocks of at most this many words. */
+enum { BLOCK = 3 };
+
+/* How many words rank r sends to rank s in a run: not as many as s to r, but in place, and sometimes nobody any. */
+static int exchanged(int r, int s, int run, int in_place) {
+    if (run % 9 == 8) return 0;
+    return in_place ? (r + s + run) % (BLOCK + 1) : (3 * r + 5 * s + run) % (BLOCK + 1);
+}
+
+/* An alltoallv, begun or, without a request, from beginning to end. */
+typedef struct {
+    int run, in_place, stride;
+    int64_t in[64 * BLOCK], out[2 * 64 * BLOCK];
+    int sent[64], from[64], taken[64], to[64];
+} Exchange;
+
+static void exchange(Exchange *job, int run, MPI_Comm comm, MPI_Request *request) {
+    job->run = run;
+    job->in_place = run % 7 == 6;
+    job->stride = 1 + (me + run) % 2; /* some ranks take words with gaps between them */
+    MPI_Datatype type = MPI_INT64_T;
+    if (job->stride == 2) {
+        OK(MPI_Type_create_resized(MPI_INT64_T, 0, 16, &type));
+        OK(MPI_Type_commit(&type));
+    }
+    for (int i = 0; i < 2 * 64 * BLOCK; i++) job->out[i] = -1;
+    for (int r = 0; r < p; r++) {
+        job->sent[r] = exchanged(me, r, run, job->in_place);
+        job->taken[r] = exchanged(r, me, run, job->in_place);
+        job->from[r] = run % 3 ? BLOCK * r : r ? job->from[r - 1] + job->sent[r - 1] : 0;
+        job->to[r] = BLOCK * (p - 1 - r);
+        for (int i = 0; i < job->sent[r]; i++) {
+            job->in[job->from[r] + i] = given(me, 10 * r + i, run);
+            if (job->in_place) job->out[job->stride * (job->to[r] + i)] = given(me, 10 * r + i, run);
+        }
+    }
+    const void *in = job->in_place ? MPI_IN_PLACE : job->in;
+    if (request)
+        OK(MPI_Ialltoallv(in, job->sent, job->from, MPI_INT64_T, job->out, job->taken, job->to, type, comm, request));
+    else OK(MPI_Alltoallv(in, job->sent, job->from, MPI_INT64_T, job->out, job->taken, job->to, type, comm));
+    if (job->stride == 2) OK(MPI_Type_free(&type));
+}
+
+static void exchanged_right(const Exchange *job) {
+    for (int r = 0; r < p; r++)
+        for (int i = 0; i < BLOCK; i++) {
+            const int64_t *words = job->out + job->stride * (job->to[r] + i);
+            CHECK(words[0] == (i < job->taken[r] ? given(r, 10 * me + i, job->run) : -1));
+            if (job->stride == 2) CHECK(words[1] == -1);
+        }
+}
+
+/* Alltoallvs with other counts every time, several at once, and other collectives between them; then some of those counts again. */
+static void counts_differ(MPI_Comm comm) {
+    enum { AT_ONCE = 5, RUNS = 60 };
+    static Exchange jobs[AT_ONCE], blocking;
+    MPI_Request requests[2 * AT_ONCE];
+    for (int run = 0; run < RUNS; run += AT_ONCE) {
+        int64_t mine[AT_ONCE], sums[AT_ONCE];
+        for (int i = 0; i < AT_ONCE; i++) {
+            mine[i] = me + i;
+            exchange(&jobs[i], (run + i) % 45, comm, &requests[2 * i]);
+            /* Plans that were not made before. */
+            OK(MPI_Iallreduce(&mine[i], &sums[i], 1, i % 2 ? MPI_INT64_T : MPI_UINT64_T, MPI_SUM, comm, &requests[2 * i + 1]));
+        }
+        if (run % 2) {
+            exchange(&blocking, 100 + run, comm, NULL);
+            exchanged_right(&blocking);
+        }
+        completed(requests, 2 * AT_ONCE, run / AT_ONCE + me);
+        for (int i = 0; i < AT_ONCE; i++) {
+            exchanged_right(&jobs[i]);
+            CHECK(sums[i] == p * (p - 1) / 2 + (int64_t)p * i);
         }
     }
 }
@@ -464,6 +549,10 @@ static void other_names(MPI_Comm comm) {
     OK(MPI_Iallgatherv_c(&mine, 1, MPI_INT64_T, all, counts, places, MPI_INT64_T, comm, &request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     for (int r = 0; r < p; r++) CHECK(all[r] == p - 1 - r);
+    int64_t back[64];
+    OK(MPI_Ialltoallv_c(all, counts, places, MPI_INT64_T, back, counts, places, MPI_INT64_T, comm, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    for (int r = 0; r < p; r++) CHECK(back[r] == me);
     OK(MPI_Bcast_init_c(&mine, 1, MPI_INT64_T, 0, comm, MPI_INFO_NULL, &request));
     OK(MPI_Start(&request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
@@ -579,6 +668,7 @@ int main(int count, char **words) {
     beginning_waits_for_nobody(others);
     arrays_are_mixed(others);
     many_of_one_shape(others);
+    counts_differ(others);
     ranks_that_block_move_on(others);
     nothing_and_much(others);
     other_names(others);

@@ -31,7 +31,7 @@ static void failed(int line, const char *fact) {
 #endif
 
 /* Completes requests, null ones among them, in the n-th way. Persistent ones stay. */
-static void completed(MPI_Request *requests, int count, int way) {
+static inline void completed(MPI_Request *requests, int count, int way) {
     int flag = 0, index, done, left = 0, indices[64];
     MPI_Status statuses[64];
     for (int i = 0; i < count; i++) left += requests[i] != MPI_REQUEST_NULL;
@@ -88,7 +88,7 @@ static void completed(MPI_Request *requests, int count, int way) {
     }
 }
 
-static long pages(void) {
+static inline long pages(void) {
     long size, resident;
     FILE *file = fopen("/proc/self/statm", "r");
     CHECK(file && fscanf(file, "%ld %ld", &size, &resident) == 2);
