@@ -88,6 +88,34 @@ static void accesses(void) {
     OK(MPI_Win_free(&window));
 }
 
+/* What was completed before a barrier is known after it. */
+static void known(void) {
+    MPI_Win window;
+    MPI_Group world, other;
+    int64_t word = -1;
+    int zero = 0, last = p - 1;
+    OK(MPI_Win_create(&word, sizeof word, sizeof word, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_incl(world, 1, me == 0 ? &last : &zero, &other));
+    for (int run = 0; run < 20; run++) {
+        int flag = 1;
+        if (me == 0) {
+            OK(MPI_Win_post(other, 0, window));
+            OK(MPI_Win_test(window, &flag));
+            CHECK(!flag);
+        } else if (me == last) OK(MPI_Win_start(other, 0, window));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (me == last) OK(MPI_Win_complete(window));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (me > 0) continue;
+        OK(MPI_Win_test(window, &flag));
+        CHECK(flag);
+    }
+    OK(MPI_Group_free(&other));
+    OK(MPI_Group_free(&world));
+    OK(MPI_Win_free(&window));
+}
+
 static void files(MPI_Comm comm) {
     MPI_File file;
     MPI_Status status;
@@ -141,6 +169,7 @@ int main(int count, char **words) {
     files(quiet);
     windows(MPI_COMM_WORLD, 1);
     accesses();
+    if (p > 1) known();
     files(MPI_COMM_WORLD);
     communicators();
     OK(MPI_Comm_free(&quiet));
