@@ -5,6 +5,12 @@ use std::process::{Command, Stdio};
 
 use crate::Result;
 
+/// The command, and the library that it preloads, with the features that all packages together have: as the workspace is built for its
+/// tests, so that nothing is compiled twice.
+pub(crate) fn command() -> Result<PathBuf> {
+    program(&["--workspace", "--lib", "--bin", "allhands"])
+}
+
 /// `cargo build` with these arguments, which name one program; where cargo put it.
 pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));

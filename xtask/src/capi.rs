@@ -34,7 +34,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
-    let command = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let command = build::command()?;
     let prefix = installed(&command)?;
     let flags = flags(&prefix)?;
     for library in libraries {

@@ -61,7 +61,7 @@ pub(crate) fn build() -> Result<PathBuf> {
 
 /// An example program of ours, built.
 pub(crate) fn example(name: &str) -> Result<PathBuf> {
-    build::program(&["--package", "allhands", "--example", name])
+    build::program(&["--workspace", "--example", name])
 }
 
 /// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first

@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     };
     let begun = Instant::now();
-    let exec = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let exec = build::command()?;
     let folder = mpi::root().join("target/browser");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let built = begun.elapsed();

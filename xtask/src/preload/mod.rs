@@ -94,7 +94,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
 }
 
 fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()> {
-    let allhands = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let allhands = build::command()?;
     let wanted = |part: Part| only.is_none_or(|only| only == part);
     if wanted(Part::Mpi4py) {
         mpi4py::run(&allhands, libraries, extent)?;

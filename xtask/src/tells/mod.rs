@@ -55,7 +55,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
 
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
-    let exec = build::program(&["--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let exec = build::command()?;
     for library in libraries.iter().filter(|library| library.is_native()) {
         let program = library.compile("xtask/src/tells/tells.c")?;
         let subject = Subject { exec: &exec, library, program: &program };
