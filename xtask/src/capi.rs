@@ -1,10 +1,12 @@
 //! `cargo xtask capi`: the C API as its users have it: installed, found by pkg-config, compiled against three MPIs, and run.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::conformance::Wish;
+use crate::fortran::Fortran;
 use crate::launch::launch;
 use crate::libraries::Library;
 use crate::{Result, build, header, install, mpi};
@@ -42,8 +44,8 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
             "openmpi" | "mpich" | "intel" | "mpich-abi" => in_c(library, &prefix, &flags)?,
             _ => {}
         }
-        if library.name.starts_with("debian-") {
-            in_fortran(library, &prefix, &flags)?;
+        if let Some(fortran) = Fortran::of(library) {
+            in_fortran(&fortran, library, &prefix, &flags)?;
         }
     }
     eprintln!("xtask: the C API in {:.0} s", begun.elapsed().as_secs_f64());
@@ -125,19 +127,15 @@ fn taken_over(library: &Library, prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-fn in_fortran(library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
-    let compiler = format!("mpifort.{}", library.name.trim_start_matches("debian-"));
-    if Command::new(&compiler).arg("--version").output().is_err() {
-        eprintln!("xtask: {}: Fortran skipped, there is no {compiler}", library.title);
-        return Ok(());
-    }
+fn in_fortran(fortran: &Fortran, library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
     let program = prefix.join(format!("fortran-{}", library.name));
-    let mut command = Command::new(compiler);
-    // Where modules go.
-    command.args(["-Wall", "-J"]).arg(prefix.join("include"));
-    command.arg(prefix.join("include/allhands.f90")).arg(mpi::root().join("examples/fortran/plans.f90"));
-    command.arg("-o").arg(&program).args(flags);
-    compile(command)?;
+    let sources = [prefix.join("include/allhands.f90"), mpi::root().join("examples/fortran/plans.f90")];
+    let arguments: Vec<OsString> = [OsString::from("-Wall")]
+        .into_iter()
+        .chain(sources.map(OsString::from))
+        .chain(flags.iter().map(OsString::from))
+        .collect();
+    fortran.compile(&arguments, &prefix.join("include"), &program)?;
     for ranks in RANKS {
         says_so(library, ranks, &program, "from Fortran: all right on")?;
     }

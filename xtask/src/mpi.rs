@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Result;
+use crate::{Result, debian};
 
 /// The environments: their folders, and what pip installs there. Exact versions, because a launcher's flags and a library's
 /// faults are those of a version.
@@ -16,7 +16,7 @@ const ENVIRONMENTS: [(&str, &str); 4] =
 /// Its tests are in its source only.
 const MPI4PY: &str = "mpi4py==4.1.2";
 
-const STAMP: &str = "allhands-stamp";
+pub(crate) const STAMP: &str = "allhands-stamp";
 
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -43,6 +43,7 @@ pub(crate) fn install() -> Result<()> {
         }
         std::fs::write(&stamp, wheel).map_err(|error| format!("{} cannot be written: {error}", stamp.display()))?;
     }
+    debian::bring_mpich();
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use self::chromium::Chromium;
 use crate::launch::launch;
-use crate::{Result, build, mpi};
+use crate::{Result, build, debian, mpi};
 
 /// What Chromium is called.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -37,7 +37,9 @@ pub(crate) fn run() -> Result<()> {
 /// The browser, installed first where we may.
 fn chromium() -> Option<PathBuf> {
     installed().or_else(|| {
-        install();
+        if let Err(fault) = debian::install(&["chromium", "fonts-dejavu-core"]) {
+            eprintln!("xtask: {fault}");
+        }
         installed()
     })
 }
@@ -45,24 +47,6 @@ fn chromium() -> Option<PathBuf> {
 fn installed() -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
     NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
-}
-
-/// Debian's, as root. Where that fails there is none, which is said.
-fn install() {
-    let root = Command::new("id").arg("-u").output().is_ok_and(|said| said.stdout.trim_ascii() == b"0");
-    if !root || !Path::new("/usr/bin/apt-get").exists() {
-        return;
-    }
-    eprintln!("xtask: installing Chromium");
-    for words in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"]] {
-        let mut command = Command::new("apt-get");
-        command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        match launch(command, Duration::from_secs(300)) {
-            Ok(ended) if ended.status.is_some_and(|status| status.success()) => {}
-            Ok(ended) => return eprintln!("xtask: {}", ended.fault("apt-get fails")),
-            Err(fault) => return eprintln!("xtask: {fault}"),
-        }
-    }
 }
 
 /// Runs the command, and what it prints.
