@@ -71,6 +71,7 @@ pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<
     let borrowed = example("borrowed")?;
     let filter = example("fourier_filter")?;
     filters(Command::new(&filter), "8 thread ranks")?;
+    let libraries: Vec<&Library> = libraries.iter().filter(|library| library.reduces()).collect();
     for (index, library) in libraries.iter().enumerate() {
         match wish.ranks {
             Some(ranks) => one(program, library, ranks, None, index, wish.cases)?,

@@ -130,6 +130,11 @@ impl Library {
         ["openmpi", "mpich", "intel"].contains(&self.name)
     }
 
+    /// Whether its own collectives can be compared with: MPICH 4.0.2 has a segmentation fault in `MPI_Reduce` in place.
+    pub(crate) fn reduces(&self) -> bool {
+        self.name != "debian-mpich"
+    }
+
     /// Where the library is, and others that it needs.
     pub(crate) fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new("/"))
