@@ -64,20 +64,13 @@ struct Selection {
 }
 
 impl Selection {
-    /// Whether all collectives of ours are called: tests of datatypes and others call few, those between groups none.
+    /// Whether all collectives of ours are called: tests of datatypes and others call few.
     fn collective(&self) -> bool {
-        [MOST_MODULES, MODULES_OF_ONE_GROUP, ALL_COLLECTIVES, BLOCKING].contains(self)
+        [MOST_MODULES, ALL_COLLECTIVES, BLOCKING].contains(self)
     }
 }
 
-/// Those of collectives between two groups. Intel MPI 2021.18 loses a message of a collective on a duplicated intercommunicator if one
-/// group has made more communicators than the other, with or without us (a C program of forty lines, three ranks: 2 runs of 3 hang).
-/// The tests that make requests first let us make some, so there these modules run by themselves.
-const BETWEEN_GROUPS: &str = "test_cco_.*_inter";
-
 const MOST_MODULES: Selection = Selection { included: &MODULES, excluded: &[] };
-const MODULES_OF_ONE_GROUP: Selection = Selection { included: &MODULES, excluded: &[&[BETWEEN_GROUPS]] };
-const MODULES_BETWEEN_GROUPS: Selection = Selection { included: &[BETWEEN_GROUPS], excluded: &[] };
 const SLOW_MODULES: Selection = Selection { included: &SLOW, excluded: &[] };
 const OTHER_MODULES: Selection = Selection { included: &[], excluded: &[&MODULES, &SLOW] };
 const OTHER_UNCONNECTED: Selection = Selection { included: &[], excluded: &[&MODULES, &SLOW, &[CONNECTED]] };
@@ -95,11 +88,7 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
         for ranks in RANKS {
             // Left to itself an alltoallv is the MPI's.
             let wish = "alltoallv=spread-out";
-            let modules = if library.name == "intel" { MODULES_OF_ONE_GROUP } else { MOST_MODULES };
-            if modules == MODULES_OF_ONE_GROUP {
-                try_out(allhands, library, ranks, wish, MODULES_BETWEEN_GROUPS, ", two groups")?;
-            }
-            let report = try_out(allhands, library, ranks, wish, modules, "")?;
+            let report = try_out(allhands, library, ranks, wish, MOST_MODULES, "")?;
             if ranks > 1 {
                 proven(&report, library.title, &REQUESTED)?;
             }

@@ -1,5 +1,5 @@
-//! C programs that begin, prepare and complete collectives in every way, on three MPIs: what they free meanwhile, MPI sessions, and
-//! all of it with the preload switched off.
+//! C programs that begin, prepare and complete collectives in every way, on three MPIs: what they free meanwhile, two
+//! groups, MPI sessions, and all of it with the preload switched off.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -50,9 +50,9 @@ const MOST: Duration = Duration::from_secs(120);
 pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
     for library in libraries.iter().filter(|library| library.is_native()) {
-        let [requests, lasting, waiting, sessions] =
-            ["requests", "lasting", "waiting", "sessions"].map(|name| library.compile(&format!("{FOLDER}/{name}.c")));
-        let (requests, lasting, waiting, sessions) = (requests?, lasting?, waiting?, sessions?);
+        let compiled = |name: &str| library.compile(&format!("{FOLDER}/{name}.c"));
+        let (requests, lasting, waiting) = (compiled("requests")?, compiled("lasting")?, compiled("waiting")?);
+        let (groups, sessions) = (compiled("groups")?, compiled("sessions")?);
         let job = |program, ranks| Job { allhands, library, program, ranks, words: vec![], served: &[], off: false };
         for ranks in RANKS {
             let words = if ranks == 2 { vec![CYCLES.into()] } else { vec![] };
@@ -63,6 +63,9 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
         Job { served: &["iallreduce"], ..job(&waiting, 2) }.run()?;
         for ranks in [1, 3] {
             job(&lasting, ranks).run()?;
+        }
+        for ranks in [2, 3, 5] {
+            Job { served: &["allreduce", "iallreduce"], ..job(&groups, ranks) }.run()?;
         }
         // Without `MPI_Init` nothing is ours.
         job(&sessions, 2).run()?;

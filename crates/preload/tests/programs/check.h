@@ -34,7 +34,7 @@ static int verdict(const char *name) {
 /* Memory that is not there yet is filled with this: gaps must keep it. */
 #define UNTOUCHED 0xa5
 
-static void *filled(size_t bytes) {
+static inline void *filled(size_t bytes) {
     void *memory = malloc(bytes + 1);
     if (!memory) MPI_Abort(MPI_COMM_WORLD, 3);
     memset(memory, UNTOUCHED, bytes + 1);
