@@ -7,6 +7,7 @@ use allhands_schedule::draw::Ink;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Color, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::job;
 
@@ -83,6 +84,16 @@ pub(crate) fn unbroken(table: &mut Table, columns: &[usize]) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
+}
+
+/// What a rank that shows it is doing, in so many steps; hidden where the standard error is no terminal.
+pub(crate) fn progress(doing: &'static str, steps: usize, shows: bool) -> ProgressBar {
+    if !shows || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {msg} {eta}");
+    let bar = ProgressBar::new(steps as u64).with_prefix(doing);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// `1 block`, `2 blocks`.

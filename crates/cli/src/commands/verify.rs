@@ -3,14 +3,14 @@
 mod together;
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use allhands_schedule::{
     Algorithm, Choice, Collective, Counts, Ensemble, Error, Problem, Space, Topology, algorithms, verify,
 };
 use clap::Args;
-use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
+use indicatif::ParallelProgressIterator;
 use rayon::prelude::*;
 
 use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks, read};
@@ -78,7 +78,8 @@ impl Verify {
         let topologies = self.topologies()?;
         let units = self.units(collective, asked.as_ref(), &topologies)?;
         let verify = |units: Vec<Unit>| {
-            let verified = units.into_par_iter().progress_with(progress()).map(|unit| unit.verify(asked.as_ref()));
+            let bar = screen::progress("verifying", units.len(), job::first());
+            let verified = units.into_par_iter().progress_with(bar).map(|unit| unit.verify(asked.as_ref()));
             verified.reduce(Tally::default, Tally::join)
         };
         let tally = match job::launched() {
@@ -186,14 +187,6 @@ fn three_factors(ranks: usize) -> Option<[usize; 3]> {
     let nodes = smallest(ranks)?;
     let sockets = smallest(ranks / nodes)?;
     Some([nodes, sockets, ranks / nodes / sockets])
-}
-
-fn progress() -> ProgressBar {
-    if !job::first() || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("verifying {wide_bar} {percent}% {eta} left");
-    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// One algorithm on one problem, in all its settings.

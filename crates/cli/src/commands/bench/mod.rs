@@ -6,19 +6,17 @@ pub(super) mod report;
 mod turns;
 mod values;
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use allhands::{Comm, Options, Threads, Topology};
 use allhands_mpi::Launcher;
 use allhands_schedule::Collective;
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
 use crate::job;
-use crate::screen::counted;
+use crate::screen::{self, counted};
 use measure::{Job, Measured};
 use names::Names;
 
@@ -110,7 +108,7 @@ impl Bench {
             ));
         }
         let names = request.names.serving(request.collective, &topology)?;
-        let bar = progress_bar(request.sizes.len() * names.len());
+        let bar = screen::progress("measuring", request.sizes.len() * names.len(), true);
         let job = Job {
             collective: request.collective,
             transport: "threads",
@@ -155,7 +153,7 @@ impl Bench {
                 Err(refused) => return Ok(Err(refused)),
             };
             let first = comm.rank() == 0;
-            let bar = if first { progress_bar(request.sizes.len() * names.len()) } else { ProgressBar::hidden() };
+            let bar = screen::progress("measuring", request.sizes.len() * names.len(), first);
             let version = comm.transport();
             let job = Job {
                 collective: request.collective,
@@ -202,15 +200,4 @@ pub(super) fn chosen(collective: Collective, comm: &Comm, bytes: usize) -> allha
         true => Ok(values::plan::<f64>(collective, comm, bytes / 8, &Options::new())?.algorithm()),
         false => Ok(values::plan::<u8>(collective, comm, bytes, &Options::new())?.algorithm()),
     }
-}
-
-fn progress_bar(steps: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }

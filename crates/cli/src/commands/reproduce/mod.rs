@@ -12,11 +12,10 @@ mod sparbit;
 mod timed;
 mod write;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use self::figure::{Effort, Figure, Recipe};
 use crate::failure::{Failure, Result};
@@ -56,7 +55,7 @@ impl Reproduce {
         let chosen = chosen(&self.figures)?;
         write::folder(&self.output)?;
         let effort = if self.quick { Effort::Quick } else { Effort::Full };
-        let bar = progress_bar(chosen.len());
+        let bar = screen::progress("reproducing", chosen.len(), true);
         let mut made: Vec<(&Recipe, Figure)> = Vec::new();
         for recipe in chosen {
             bar.set_message(recipe.id);
@@ -93,14 +92,6 @@ fn chosen(asked: &[String]) -> Result<Vec<&'static Recipe>> {
         asked.is_empty() || asked.iter().any(|name| recipe.id == name || recipe.paper.name() == name)
     };
     Ok(recipes().filter(wanted).collect())
-}
-
-fn progress_bar(figures: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("reproducing {wide_bar} {pos}/{len} {msg}");
-    ProgressBar::new(figures as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 #[cfg(test)]

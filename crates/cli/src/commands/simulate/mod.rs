@@ -2,12 +2,11 @@
 
 mod plot;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use allhands_model::{Amount, Bound, Estimate, Machine, Noise, Simulator, export};
 use allhands_schedule::{Choice, Collective, Prepared, Problem, Topology, algorithms};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args::{Details, Seating, machine, sizes};
@@ -145,7 +144,7 @@ impl Simulate {
     }
 
     fn lines(&self, prepared: &[Prepared], machine: &Machine, sizes: &[u64]) -> Result<Vec<Line>> {
-        let bar = progress_bar(prepared.len() * sizes.len());
+        let bar = screen::progress("simulating", prepared.len() * sizes.len(), true);
         let noise = Noise { seed: self.seed, message: self.noise, late: self.late * 1e-6 };
         let mut lines = Vec::new();
         for one in prepared {
@@ -294,12 +293,4 @@ fn table(out: &mut impl Write, lines: &[Line], machine: &Machine) -> Result<()> 
     writeln!(out, "{}", table.trim_fmt())?;
     writeln!(out, "{}", machine.description)?;
     Ok(())
-}
-
-fn progress_bar(steps: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("simulating {wide_bar} {pos}/{len} {msg}");
-    ProgressBar::new(steps as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -8,7 +8,6 @@ mod settle;
 mod shapes;
 mod stats;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -17,11 +16,11 @@ use allhands::{Comm, Threads, Topology, Tuning};
 use allhands_model::Machine;
 use allhands_schedule::Collective;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
-use crate::job;
+use crate::{job, screen};
 use settle::settle;
 use shapes::Shape;
 
@@ -190,7 +189,7 @@ impl Work {
             return Ok(Err(foreign));
         }
         let cells = evaluate::cells(comm, self.collectives.len(), &self.sizes);
-        let bar = bar(comm, cells);
+        let bar = screen::progress("evaluating", cells, comm.rank() == 0);
         let seconds = self.budget.as_secs_f64() / cells.max(1) as f64;
         let regrets = evaluate::evaluate(comm, &self.begun, &self.collectives, &self.sizes, seconds, &bar)?;
         bar.finish_and_clear();
@@ -210,7 +209,7 @@ impl Work {
             return Ok(Err(foreign));
         }
         let cells = self.cells(comm);
-        let bar = bar(comm, cells.len() + comm.topology().depth() + 2);
+        let bar = screen::progress("tuning", cells.len() + comm.topology().depth() + 2, comm.rank() == 0);
         let begin = Instant::now();
         let machine = match self.machine(comm, &bar)? {
             Ok(machine) => machine,
@@ -310,17 +309,6 @@ impl Place {
         (cell.collective.as_str(), cell.nodes, cell.ranks_per_node, cell.bytes)
             == (self.collective.name(), self.shape.0, self.shape.1, self.bytes)
     }
-}
-
-fn bar(comm: &Comm, steps: usize) -> ProgressBar {
-    if comm.rank() > 0 || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// `90s`, `5m`, `1h`.
