@@ -185,7 +185,7 @@ impl Comms {
         });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         if !inter && size == 1 && handle != mpi.comm_self() && must_be_even(mpi) {
-            drop(member.group(mpi));
+            member.private(mpi);
         }
         Ok(member)
     }
@@ -245,7 +245,7 @@ impl Comms {
     }
 }
 
-/// Whether a rank alone must make the communicators that several would make. Intel MPI 2021.18 loses messages between two groups of which
+/// Whether a rank alone must make a communicator as several would. Intel MPI 2021.18 loses messages between two groups of which
 /// one has made more communicators than the other, on what is duplicated of their intercommunicator: those whose groups call alike shall
 /// not be so because of ours.
 fn must_be_even(mpi: &Mpi) -> bool {
@@ -304,7 +304,7 @@ impl Member {
         }
     }
 
-    /// A communicator for comparing calls; none if it could not be made. Collective the first time.
+    /// A communicator of the same ranks, for comparing calls; none if it could not be made. Collective the first time.
     pub(crate) fn private(&self, mpi: &'static Mpi) -> Option<&Private> {
         self.private.get_or_init(|| Private::of(mpi, self.handle, self.rank)).as_ref()
     }
