@@ -151,11 +151,11 @@ fn through_memory(topology: &Topology, level: usize, fan: Fan, rank: usize) -> V
         region.meet(&mut running.rounds);
         running.fold((0..region.size).map(|member| slot(0, member)), into(unions.len()));
     }
-    let far_rank = far_rank(topology, level, fan);
+    let seat = Seat { topology, level, fan, node, l };
     for (left, union) in unions.iter().enumerate().rev() {
         let (turn, mut round) = (unions.len() - left, Round::default());
         for port in fan.ports_of(l) {
-            if let Some((o, from)) = union.exchange(fan, (node, port), &far_rank, &running, &mut round) {
+            if let Some((o, from)) = union.exchange(&seat, port, &running, &mut round) {
                 round.recv(from, [slot(turn, o)], None);
             }
         }
@@ -177,13 +177,13 @@ fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round
     let unions = unions(fan, topology.regions(level), node);
     running.rounds.reserve_exact((2 + ceil_log(2, near.size)) * (1 + unions.len()));
     near.allreduce(&mut running, near.size);
-    let far_rank = far_rank(topology, level, fan);
+    let seat = Seat { topology, level, fan, node, l };
     for union in unions.into_iter().rev() {
         let mut round = Round::default();
         if fan.ports == 1 {
-            union.one_port(fan, (node, l), &far_rank, &mut running, &mut round);
+            union.one_port(&seat, &mut running, &mut round);
         } else {
-            union.several_ports(fan, (node, l), &far_rank, &mut running, &mut round);
+            union.several_ports(&seat, &mut running, &mut round);
         }
         if round.communicates() {
             running.rounds.push(round);
@@ -196,9 +196,20 @@ fn rounds(topology: &Topology, level: usize, fan: Fan, rank: usize) -> Vec<Round
     running.finish()
 }
 
-/// Which rank has a port of a node.
-fn far_rank(topology: &Topology, level: usize, fan: Fan) -> impl Fn(usize, usize) -> usize {
-    move |node, port| topology.rank_at(topology.region(level, node).start + port / fan.ports)
+/// Where a rank sits, and how it reaches others.
+struct Seat<'a> {
+    topology: &'a Topology,
+    level: usize,
+    fan: Fan,
+    node: usize,
+    l: usize,
+}
+
+impl Seat<'_> {
+    /// Which rank has a port of a node.
+    fn rank_of(&self, node: usize, port: usize) -> usize {
+        self.topology.rank_at(self.topology.region(self.level, node).start + port / self.fan.ports)
+    }
 }
 
 /// The unions that a node is part of, largest first; those of a single subgroup left out.
@@ -234,17 +245,10 @@ impl Union {
     }
 
     /// What a rank with one port does far away: it combines what it fetches with its own, if the two belong together.
-    fn one_port(
-        &self,
-        fan: Fan,
-        (node, l): (usize, usize),
-        rank_of: &dyn Fn(usize, usize) -> usize,
-        running: &mut Running,
-        round: &mut Round,
-    ) {
-        if let Some((o, from)) = self.exchange(fan, (node, l), rank_of, running, round) {
-            let m = self.locate(node).0;
-            match Bunch::of(o, self.subgroups).joined_on_arrival(fan, m, o) {
+    fn one_port(&self, seat: &Seat<'_>, running: &mut Running, round: &mut Round) {
+        if let Some((o, from)) = self.exchange(seat, seat.l, running, round) {
+            let m = self.locate(seat.node).0;
+            match Bunch::of(o, self.subgroups).joined_on_arrival(seat.fan, m, o) {
                 Some(how) => running.combine(round, from, how),
                 None => running.replace(round, from),
             }
@@ -252,19 +256,11 @@ impl Union {
     }
 
     /// What a rank with several ports does far away: it reduces what they fetch, its own among it if that is where it belongs.
-    fn several_ports(
-        &self,
-        fan: Fan,
-        (node, l): (usize, usize),
-        rank_of: &dyn Fn(usize, usize) -> usize,
-        running: &mut Running,
-        round: &mut Round,
-    ) {
-        let m = self.locate(node).0;
+    fn several_ports(&self, seat: &Seat<'_>, running: &mut Running, round: &mut Round) {
+        let m = self.locate(seat.node).0;
         let mut sources = Vec::new();
-        for port in fan.ports_of(l) {
-            let fetched = self.exchange(fan, (node, port), rank_of, running, round);
-            match fetched {
+        for port in seat.fan.ports_of(seat.l) {
+            match self.exchange(seat, port, running, round) {
                 Some((_, from)) => sources.push(Some(from)),
                 None if port == m => sources.push(None),
                 None => {}
@@ -275,37 +271,30 @@ impl Union {
         }
     }
 
-    /// What a port of a node sends; and from which subgroup and rank it fetches.
-    fn exchange(
-        &self,
-        fan: Fan,
-        (node, port): (usize, usize),
-        rank_of: &dyn Fn(usize, usize) -> usize,
-        running: &Running,
-        round: &mut Round,
-    ) -> Option<(usize, usize)> {
-        let k = self.subgroups;
-        let (m, first, size) = self.locate(node);
-        let position = node - first;
+    /// What a port sends; and from which subgroup and rank it fetches.
+    fn exchange(&self, seat: &Seat<'_>, port: usize, running: &Running, round: &mut Round) -> Option<(usize, usize)> {
+        let (k, fan) = (self.subgroups, seat.fan);
+        let (m, first, size) = self.locate(seat.node);
+        let position = seat.node - first;
         let larger = self.nodes % k;
         let other = fan.other(m, port, k);
         if let Some(o) = other {
             let (o_first, o_size) = self.subgroup(o);
             if position < o_size {
-                running.send(round, rank_of(o_first + position, fan.server(o, m)));
+                running.send(round, seat.rank_of(o_first + position, fan.server(o, m)));
             }
         }
         // A smaller subgroup's spare t serves the last node of the larger subgroup t.
         if m >= larger
             && let Some(t) = fan.spare_of(m, size, k, (position, port)).filter(|&t| t < larger)
         {
-            running.send(round, rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
+            running.send(round, seat.rank_of(self.subgroup(t).0 + size, fan.server(t, m)));
         }
         other.map(|o| {
             let (o_first, o_size) = self.subgroup(o);
             let (sender, server) =
                 if position < o_size { (position, fan.server(o, m)) } else { fan.spare(o, o_size, k, m) };
-            (o, rank_of(o_first + sender, server))
+            (o, seat.rank_of(o_first + sender, server))
         })
     }
 
