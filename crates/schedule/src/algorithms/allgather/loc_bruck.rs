@@ -313,11 +313,13 @@ fn share_cost(fan: Fan, sizes: &[(usize, usize)], members: usize, piece: usize, 
 
 /// Every fan; every single level, and all of them.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
-    for fan in ["paper", "full", "balanced"] {
-        variants.push(format!("fan={fan}"));
+    let mut variants = Vec::new();
+    // The paper's fan is meant where none is named.
+    for fan in ["", "fan=full", "fan=balanced"] {
+        variants.push(fan.to_owned());
         if problem.topology.depth() > 1 {
-            variants.extend((1..=problem.topology.depth()).map(|level| format!("fan={fan}:levels={level}")));
+            let separator = if fan.is_empty() { "" } else { ":" };
+            variants.extend((1..=problem.topology.depth()).map(|level| format!("{fan}{separator}levels={level}")));
         }
     }
     either_way(variants)
