@@ -45,11 +45,12 @@ const MODULES: [&str; 9] = [
     "test_threads",
 ];
 
-/// Those that take minutes, about datatypes: run by hand, as are all others, which call collectives by the way at most.
+/// Those that take minutes, about datatypes: run by hand, as are the others, which call collectives by the way at most.
 const SLOW: [&str; 4] = ["test_datatype", "test_pack", "test_util_dtlib", "test_msgspec"];
 
-/// Intel MPI 2021.18 has a segmentation fault in those of connected processes, without us.
-const CONNECTED: &str = "test_dynproc";
+/// Those that fail without us: of connected and spawned processes, where Intel MPI 2021.18 has a segmentation fault and Open MPI misses the
+/// network that its jobs here do without; and of types that no wheel has.
+const FAILING: [&str; 3] = ["test_dynproc", "test_spawn", "test_mpiabi"];
 
 /// Those that are run with every algorithm: of all collectives that have some, and of the blocking ones.
 const COLLECTIVES: &str = "test_cco_";
@@ -72,8 +73,7 @@ impl Selection {
 
 const MOST_MODULES: Selection = Selection { included: &MODULES, excluded: &[] };
 const SLOW_MODULES: Selection = Selection { included: &SLOW, excluded: &[] };
-const OTHER_MODULES: Selection = Selection { included: &[], excluded: &[&MODULES, &SLOW] };
-const OTHER_UNCONNECTED: Selection = Selection { included: &[], excluded: &[&MODULES, &SLOW, &[CONNECTED]] };
+const OTHER_MODULES: Selection = Selection { included: &[], excluded: &[&MODULES, &SLOW, &FAILING] };
 const ALL_COLLECTIVES: Selection = Selection { included: &[COLLECTIVES], excluded: &[&NOT_OURS] };
 const BLOCKING: Selection = Selection { included: &[COLLECTIVES], excluded: &[&NOT_OURS, &REQUESTS] };
 
@@ -94,10 +94,9 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
             }
         }
         if extent == Extent::Full {
-            let others = if library.name == "intel" { OTHER_UNCONNECTED } else { OTHER_MODULES };
             for ranks in RANKS {
                 try_out(allhands, library, ranks, "", SLOW_MODULES, " of datatypes")?;
-                try_out(allhands, library, ranks, "", others, " of all else")?;
+                try_out(allhands, library, ranks, "", OTHER_MODULES, " of all else")?;
             }
         }
     }
