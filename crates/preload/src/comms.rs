@@ -36,6 +36,8 @@ pub(crate) struct Member {
     several: bool,
     /// For comparing calls.
     private: OnceLock<Option<Private>>,
+    /// Instead of ours, where there is none: see [`keep_even`](Member::keep_even).
+    unused: OnceLock<Option<Private>>,
     /// For telling who is late.
     attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
@@ -178,13 +180,14 @@ impl Comms {
             refusal,
             several: !inter && size > 1,
             private: OnceLock::new(),
+            unused: OnceLock::new(),
             attendance: OnceLock::new(),
             ours: OnceLock::new(),
             requests: AtomicBool::new(false),
             freed: Mutex::default(),
         });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
-        if !inter && size == 1 && handle != mpi.comm_self() && must_be_even(mpi) {
+        if !inter && size == 1 && handle != mpi.comm_self() && member.keep_even(mpi) && session.check.is_some() {
             member.private(mpi);
         }
         Ok(member)
@@ -245,18 +248,17 @@ impl Comms {
     }
 }
 
-/// Whether a rank alone must make a communicator as several would. Intel MPI 2021.18 loses messages between two groups of which
-/// one has made more communicators than the other, on what is duplicated of their intercommunicator: those whose groups call alike shall
-/// not be so because of ours.
-fn must_be_even(mpi: &Mpi) -> bool {
-    mpi.library_version().is_ok_and(|version| version.contains("Intel"))
-}
-
 impl Member {
     /// Ours for it. Collective the first time.
     #[inline]
-    pub(crate) fn group(&self, mpi: &Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
-        let ours = self.ours.get_or_init(|| self.join(mpi).map(|comm| Mutex::new(Group::new(comm))));
+    pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
+        let ours = self.ours.get_or_init(|| {
+            let joined = self.join(mpi);
+            if joined.is_err() {
+                self.keep_even(mpi);
+            }
+            joined.map(|comm| Mutex::new(Group::new(comm)))
+        });
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
             Err(reason) => Err(Unserved::Passed(reason.clone())),
@@ -302,6 +304,17 @@ impl Member {
             (Ok(_), Ok(())) if all == 0 => Err("another rank could not join".into()),
             (Ok(comm), Ok(())) => Ok(comm),
         }
+    }
+
+    /// Makes a communicator although it is not served, if that matters. Intel MPI 2021.18 loses messages between two groups of which one
+    /// has made more communicators than the other, on what is duplicated of their intercommunicator: groups that call alike shall not
+    /// differ because of ours.
+    fn keep_even(&self, mpi: &'static Mpi) -> bool {
+        let matters = mpi.library_version().is_ok_and(|version| version.contains("Intel"));
+        if matters {
+            self.unused.get_or_init(|| Private::of(mpi, self.handle, self.rank));
+        }
+        matters
     }
 
     /// A communicator of the same ranks, for comparing calls; none if it could not be made. Collective the first time.
