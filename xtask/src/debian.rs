@@ -65,7 +65,21 @@ fn unpack(folder: &Path) -> Result<()> {
         succeeds(command)?;
         let _ = std::fs::remove_file(package);
     }
-    Ok(())
+    complete(&folder.join(library()))
+}
+
+/// Where the library is among what is unpacked.
+pub(crate) fn library() -> String {
+    format!("usr/lib/{}-linux-gnu/libmpich.so.12", std::env::consts::ARCH)
+}
+
+/// What is only unpacked brings none of the libraries that it needs.
+fn complete(library: &Path) -> Result<()> {
+    let asked = Command::new("ldd").arg(library).output().map_err(|error| format!("ldd cannot be started: {error}"))?;
+    match String::from_utf8_lossy(&asked.stdout).lines().find(|line| line.contains("not found")) {
+        Some(line) => Err(format!("a library that it needs is missing: {}", line.trim())),
+        None => Ok(()),
+    }
 }
 
 fn is_root() -> bool {

@@ -93,13 +93,12 @@ pub(crate) fn all() -> Vec<Library> {
 
 /// Debian's own launcher of MPICH wants more packages.
 fn debian(hydra: PathBuf) -> [Library; 2] {
-    let folder = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     [
         Library {
             name: "debian-openmpi",
             title: "Debian's Open MPI",
             launcher: "/usr/bin/mpirun.openmpi".into(),
-            file: Path::new("/").join(&folder).join("libmpi.so.40"),
+            file: format!("/usr/lib/{}-linux-gnu/libmpi.so.40", std::env::consts::ARCH).into(),
             arguments: OPEN_MPI_4,
             variables: variables(&AS_ROOT),
         },
@@ -107,7 +106,7 @@ fn debian(hydra: PathBuf) -> [Library; 2] {
             name: "debian-mpich",
             title: "Debian's MPICH",
             launcher: hydra,
-            file: debian::mpich().join(&folder).join("libmpich.so.12"),
+            file: debian::mpich().join(debian::library()),
             arguments: "",
             variables: variables(&MPICH),
         },
