@@ -34,9 +34,9 @@ macro_rules! functions {
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub struct Functions {
-            $(#[doc = concat!("`MPI_", $name, "`")] pub $field: unsafe extern "C" fn($($arg),*) -> c_int,)*
+            $(#[doc = concat!("`MPI_", $name, "`")] pub $field: unsafe extern "C-unwind" fn($($arg),*) -> c_int,)*
             $(#[doc = concat!("`MPI_", $option_name, "`, where the library has it")]
-            pub $option: Option<unsafe extern "C" fn($($option_arg),*) -> $result>,)*
+            pub $option: Option<unsafe extern "C-unwind" fn($($option_arg),*) -> $result>,)*
         }
 
         impl Functions {
@@ -59,7 +59,7 @@ macro_rules! functions {
                             .ok_or(concat!("MPI_", $name))?;
                         // SAFETY: the caller vouches for the function behind the name, whose C signature this is.
                         unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> c_int>(address)
+                            std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($arg),*) -> c_int>(address)
                         }
                     },)*
                     $($option: find(concat!("PMPI_", $option_name, "\0"), concat!("MPI_", $option_name, "\0"))
@@ -68,7 +68,7 @@ macro_rules! functions {
                             unsafe {
                                 std::mem::transmute::<
                                     *mut c_void,
-                                    unsafe extern "C" fn($($option_arg),*) -> $result,
+                                    unsafe extern "C-unwind" fn($($option_arg),*) -> $result,
                                 >(address)
                             }
                         }),)*

@@ -17,8 +17,9 @@ use allhands_schedule::Collective;
 use crate::check::Private;
 use crate::failure::{REFUSED, Unserved, lasting, passed};
 use crate::handles::Handles;
+use crate::quirks::counts_communicators;
 use crate::requests::{self, Lines};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::settings::IF_IT_CAN;
 use crate::turns::Turns;
 use crate::watch::{Attendance, Present, Watch};
@@ -253,7 +254,7 @@ impl Member {
     #[inline]
     pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
         let ours = self.ours.get_or_init(|| {
-            let joined = self.join(mpi);
+            let joined = session::waiting(|| self.join(mpi));
             if joined.is_err() {
                 self.keep_even(mpi);
             }
@@ -306,20 +307,18 @@ impl Member {
         }
     }
 
-    /// Makes a communicator although it is not served, if that matters. Intel MPI 2021.18 loses messages between two groups of which one
-    /// has made more communicators than the other, on what is duplicated of their intercommunicator: groups that call alike shall not
-    /// differ because of ours.
+    /// Makes a communicator although it is not served, where their number matters.
     fn keep_even(&self, mpi: &'static Mpi) -> bool {
-        let matters = mpi.library_version().is_ok_and(|version| version.contains("Intel"));
+        let matters = counts_communicators(mpi);
         if matters {
-            self.unused.get_or_init(|| Private::of(mpi, self.handle, self.rank));
+            self.unused.get_or_init(|| session::waiting(|| Private::of(mpi, self.handle, self.rank)));
         }
         matters
     }
 
     /// A communicator of the same ranks, for comparing calls; none if it could not be made. Collective the first time.
     pub(crate) fn private(&self, mpi: &'static Mpi) -> Option<&Private> {
-        self.private.get_or_init(|| Private::of(mpi, self.handle, self.rank)).as_ref()
+        self.private.get_or_init(|| session::waiting(|| Private::of(mpi, self.handle, self.rank))).as_ref()
     }
 
     /// The same, if it was made.

@@ -66,7 +66,8 @@ macro_rules! exported {
     ($prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
      $lacking:expr) => {
         const _: () = {
-            unsafe extern "C" fn ours($($arg: $type),*) -> std::ffi::c_int {
+            // An error handler of the program's may throw a C++ exception through us.
+            unsafe extern "C-unwind" fn ours($($arg: $type),*) -> std::ffi::c_int {
                 let $own = || {
                     static OWN: $crate::entries::Own =
                         $crate::entries::Own::new(concat!($profiling, $($name,)+ "\0"));
@@ -78,7 +79,7 @@ macro_rules! exported {
                     unsafe {
                         std::mem::transmute::<
                             *mut std::ffi::c_void,
-                            unsafe extern "C" fn($($type),*) -> std::ffi::c_int,
+                            unsafe extern "C-unwind" fn($($type),*) -> std::ffi::c_int,
                         >(address)($($arg),*)
                     }
                 };
@@ -86,13 +87,13 @@ macro_rules! exported {
             }
 
             #[unsafe(export_name = concat!($prefix, $($name),+))]
-            unsafe extern "C" fn plain($($arg: $type),*) -> std::ffi::c_int {
+            unsafe extern "C-unwind" fn plain($($arg: $type),*) -> std::ffi::c_int {
                 // SAFETY: the program's arguments.
                 unsafe { ours($($arg),*) }
             }
 
             #[unsafe(export_name = concat!($profiling, $($name),+))]
-            unsafe extern "C" fn profiling($($arg: $type),*) -> std::ffi::c_int {
+            unsafe extern "C-unwind" fn profiling($($arg: $type),*) -> std::ffi::c_int {
                 // SAFETY: the program's arguments.
                 unsafe { ours($($arg),*) }
             }
@@ -111,7 +112,7 @@ macro_rules! native {
             let function = unsafe {
                 std::mem::transmute::<
                     *mut std::ffi::c_void,
-                    unsafe extern "C" fn($($crate::entries::native!(@any $arg)),*) -> std::ffi::c_int,
+                    unsafe extern "C-unwind" fn($($crate::entries::native!(@any $arg)),*) -> std::ffi::c_int,
                 >(address)
             };
             // SAFETY: the program's arguments, or ours that fit them.
@@ -137,7 +138,7 @@ macro_rules! narrowed {
     };
 }
 
-pub(crate) use {exported, function, narrowed, native};
+pub(crate) use {exported, function, native};
 
 /// A collective with `int` counts, and with large ones.
 macro_rules! collective {
@@ -174,8 +175,7 @@ macro_rules! forms {
     ($collective:ident $name:literal $lower:literal $width:tt
      ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr $(, plain $plain:expr)?) => {
         function! { $name $width ($($arg: $type),*), own => {
-            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, plain!($($plain)?), |$caller| $task, own,
-                |request| native!("I" $lower $width ($($arg,)* request)))
+            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, plain!($($plain)?), |$caller| $task, own)
         }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), request null_mut()) }
         function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
             begin(asked(Collective::$collective, concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
@@ -227,17 +227,27 @@ fn asked(collective: Collective, function: &'static str, name: &'static str, com
     Asked { collective, function, name, comm, request }
 }
 
-function! { "Init" "" (count: *mut c_int, words: *mut *mut *mut c_char), own => begun(own()), None }
+function! { "Init" "" (count: *mut c_int, words: *mut *mut *mut c_char), own => {
+    let mut provided: c_int = 0;
+    begun(|| match session::level() {
+        Some(level) => native!("Init_thread" (count, words, level, &raw mut provided)).unwrap_or_else(own),
+        None => own(),
+    })
+}, None }
 function! { "Init_thread" ""
-(count: *mut c_int, words: *mut *mut *mut c_char, required: c_int, provided: *mut c_int), own => begun(own()), None }
+(count: *mut c_int, words: *mut *mut *mut c_char, required: c_int, provided: *mut c_int), own => {
+    begun(|| match session::level() {
+        Some(level) => native!("Init_thread" (count, words, level, provided)).unwrap_or_else(own),
+        None => own(),
+    })
+}, None }
 function! { "Finalize" "" (), own => {
     session::end();
     own()
 }, None }
 
 function! { "Barrier" "" (comm: Handle), own => {
-    serve(Collective::Barrier, "MPI_Barrier", comm, None, |caller| caller.barrier(), own,
-        |request| native!("Ibarrier" (comm, request)))
+    serve(Collective::Barrier, "MPI_Barrier", comm, None, |caller| caller.barrier(), own)
 }, None }
 function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
     begin(asked(Collective::Barrier, "MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
@@ -288,7 +298,10 @@ collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 // SAFETY: the program's array has a count for each rank.
 caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) } }
 
-fn begun(code: c_int) -> c_int {
+/// MPI is initialised.
+fn begun(own: impl FnOnce() -> c_int) -> c_int {
+    session::announce();
+    let code = own();
     if code == 0 {
         session::begin();
     }

@@ -13,6 +13,7 @@
 //! `requests` says what non-blocking and persistent collectives need besides.
 
 mod again;
+mod agreement;
 mod capi;
 mod check;
 mod collectives;
@@ -25,6 +26,8 @@ mod memory;
 mod narrow;
 mod operations;
 mod preloaded;
+mod presence;
+mod quirks;
 mod reductions;
 mod report;
 mod requests;

@@ -1,6 +1,6 @@
 //! From a call of the program to a plan of ours, or to the MPI's own function.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,7 +45,6 @@ pub(crate) fn serve(
     plain: Option<Plain>,
     read: impl FnOnce(Caller<'_>) -> Result<Task, Unserved>,
     own: impl FnOnce() -> c_int,
-    begin: impl FnOnce(*mut c_void) -> Option<c_int>,
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
     let comm = session.mpi.abi().handle(comm);
@@ -53,7 +52,7 @@ pub(crate) fn serve(
         return code;
     }
     if session.leaves(collective) {
-        return requests::instead(session, comm, own, begin);
+        return own();
     }
     let began = session.report.as_ref().map(|_| Instant::now());
     let mut call =
@@ -73,7 +72,7 @@ pub(crate) fn serve(
                 call.began = Some(Instant::now());
             }
             call.log(&reason);
-            let code = requests::instead(session, comm, own, begin);
+            let code = own();
             call.note(By::Theirs(&reason));
             code
         }
@@ -102,9 +101,6 @@ impl Call<'_> {
         // As many everywhere: no rank waits for this one.
         if task.bytes == 0 && !matches!(self.collective, Collective::Barrier | Collective::Alltoallv) {
             return Ok(None);
-        }
-        if member.made().is_none() {
-            requests::linger(session);
         }
         let mut group = member.group(session.mpi)?;
         if self.collective == Collective::Alltoallv {

@@ -10,12 +10,14 @@ use std::time::Duration;
 use allhands_mpi::{DeleteFunction, Handle, Mpi};
 use allhands_schedule::Collective;
 
+use crate::agreement::{Agreed, agree};
 use crate::check::Check;
 use crate::comms::Comms;
 use crate::preloaded::preloaded;
+use crate::presence;
 use crate::report::Report;
-use crate::requests::Requests;
-use crate::settings::Settings;
+use crate::requests::{Mover, Requests};
+use crate::settings::{PROGRESS, Settings};
 use crate::types::Types;
 use crate::watch::Watch;
 
@@ -27,6 +29,8 @@ pub(crate) struct Session {
     pub(crate) comms: Comms,
     /// What is under way.
     pub(crate) requests: Requests,
+    /// What moves it on, on every rank; without it requests are the MPI's.
+    pub(crate) mover: Option<Mover>,
     /// What was called, if the user wants to know.
     pub(crate) report: Option<Report>,
     /// Whether ranks agree on what they call, if the user wants to know.
@@ -42,6 +46,8 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// Whether this thread is in our code: what MPI calls from there is not the program's.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether it waits there for other ranks in a function of the MPI, with nothing of ours half done.
+    static WAITING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The session, if there is one now and the program is calling.
@@ -53,26 +59,63 @@ pub(crate) fn current() -> Option<&'static Session> {
     SESSION.get()
 }
 
+/// The session, if the MPI's progress, which calls from this thread, may move its runs on: the program is in a function of the MPI,
+/// or we wait in one.
+pub(crate) fn interruptible() -> Option<&'static Session> {
+    if !RUNNING.load(Ordering::Acquire) || INSIDE.get() && !WAITING.get() {
+        return None;
+    }
+    SESSION.get()
+}
+
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
 #[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
-    struct Outside(bool);
+    struct Outside(bool, bool);
     impl Drop for Outside {
         fn drop(&mut self) {
             INSIDE.set(self.0);
+            WAITING.set(self.1);
         }
     }
-    let _outside = Outside(INSIDE.replace(true));
+    let _outside = Outside(INSIDE.replace(true), WAITING.replace(false));
     catch_unwind(AssertUnwindSafe(act)).ok()
+}
+
+/// Waits for other ranks in a function of the MPI. They may first wait for runs of this rank, which its progress moves on meanwhile.
+pub(crate) fn waiting<R>(act: impl FnOnce() -> R) -> R {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WAITING.set(self.0);
+        }
+    }
+    let _before = Before(WAITING.replace(true));
+    act()
+}
+
+/// The thread level that MPI is to be initialised with, whatever the program asks for: a thread of ours will call it.
+pub(crate) fn level() -> Option<c_int> {
+    let thread = preloaded() && std::env::var(PROGRESS).as_deref() == Ok("thread");
+    let mpi = allhands_mpi::load().ok().filter(|_| thread)?;
+    Some(mpi.constants().integers.thread_multiple)
+}
+
+/// MPI is about to be initialised.
+pub(crate) fn announce() {
+    if preloaded() {
+        inside(presence::announce);
+    }
 }
 
 /// MPI was initialised. A program that is linked with this library, for plans of its own, keeps its MPI's collectives.
 pub(crate) fn begin() {
-    if std::env::var("ALLHANDS").as_deref() == Ok("off") || !preloaded() {
+    if !preloaded() {
         return;
     }
     inside(|| match Session::new() {
-        Ok(session) => {
+        Ok(None) => {}
+        Ok(Some(session)) => {
             if SESSION.set(session).is_ok() {
                 RUNNING.store(true, Ordering::Release);
                 // The world's collectives may begin without waiting from now on.
@@ -129,7 +172,7 @@ pub(crate) fn end() {
             {
                 eprintln!("allhands: there is no report: {error}");
             }
-            session.requests.end(session.mpi);
+            session.requests.end(session.mpi, session.mover);
             session.comms.end();
             if let Some(watch) = &session.watch {
                 watch.end();
@@ -142,13 +185,15 @@ pub(crate) fn end() {
 }
 
 impl Session {
-    fn new() -> Result<Session, String> {
+    /// None if the MPI serves this job.
+    fn new() -> Result<Option<Session>, String> {
         let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
+        let Agreed::Serve { mover } = agree(mpi)? else { return Ok(None) };
         let settings = Settings::agreed(mpi)?;
         let check = settings.check.then(|| Check::new(mpi)).transpose().map_err(|error| error.to_string())?;
         let watch = settings.timeout.map(|most| Watch::new(mpi, most)).transpose()?;
         let session = Session::with(mpi, settings).map_err(|error| error.to_string())?;
-        Ok(Session { check, watch, ..session })
+        Ok(Some(Session { check, watch, mover, ..session }))
     }
 
     /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
@@ -176,6 +221,7 @@ impl Session {
             settings,
             comms: Comms::new(key),
             requests: Requests::default(),
+            mover: None,
             report,
             check: None,
             watch: None,

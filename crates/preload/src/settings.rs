@@ -5,11 +5,20 @@ use std::time::Duration;
 use allhands_mpi::Mpi;
 use allhands_schedule::{Choice, Collective};
 
+/// Of each process: these are agreed on before anything else.
+pub(crate) const SWITCH: &str = "ALLHANDS";
+pub(crate) const PROGRESS: &str = "ALLHANDS_PROGRESS";
+
 const ALGORITHM: &str = "ALLHANDS_ALGORITHM";
 const REPORT: &str = "ALLHANDS_REPORT";
 const CHECK: &str = "ALLHANDS_CHECK";
 const TIMEOUT: &str = "ALLHANDS_TIMEOUT";
 const COMPARE: &str = "ALLHANDS_COMPARE";
+/// What these say is read where a job is joined, from the first rank, too.
+const TOPOLOGY: &str = "ALLHANDS_TOPOLOGY";
+const TUNING: &str = "ALLHANDS_TUNING";
+const MACHINE: &str = "ALLHANDS_MACHINE";
+const SINGLE_COPY: &str = "ALLHANDS_SINGLE_COPY";
 
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
 pub(crate) const IF_IT_CAN: char = '?';
@@ -34,9 +43,19 @@ pub(crate) struct Settings {
 impl Settings {
     /// Those of the world's first rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
-        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE];
-        let mine = names.map(|name| std::env::var(name).unwrap_or_default()).join("\0");
-        let settings = Settings::read(&shared(mpi, mine).map_err(|error| error.to_string())?)?;
+        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY];
+        let mine = names.map(|name| std::env::var(name).unwrap_or_default());
+        let first = shared(mpi, mine.join("\0")).map_err(|error| error.to_string())?;
+        let others = others(mpi, &mine, &first).map_err(|error| error.to_string())?;
+        for ((name, value), other) in names.iter().zip(&mine).zip(others) {
+            if let Some(rank) = other.filter(|_| mpi.comm_rank(mpi.world()) == Ok(0)) {
+                let value = if value.is_empty() { "not set".into() } else { format!("{value:?}") };
+                eprintln!(
+                    "allhands: {name} is {value} on rank 0 and something else on rank {rank}; rank 0's counts for all"
+                );
+            }
+        }
+        let settings = Settings::read(&first)?;
         Ok(Settings { log: allhands::raw::logs(), ..settings })
     }
 
@@ -114,6 +133,21 @@ fn shared(mpi: &Mpi, text: String) -> allhands_mpi::Result<String> {
         unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), types.byte, 0, world)? };
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// For each variable, a rank that has set it to something else than the first one. (Launchers may hand a variable to the first machine
+/// only, so a rank on which it is not set has no other wish.)
+fn others(mpi: &Mpi, mine: &[String], first: &str) -> allhands_mpi::Result<Vec<Option<u64>>> {
+    let me = mpi.comm_rank(mpi.world())? as u64;
+    let unlike = |(mine, first): (&String, &str)| if mine.is_empty() || mine == first { 0 } else { me + 1 };
+    let mut words: Vec<u64> = mine.iter().zip(first.split('\0')).map(unlike).collect();
+    let constants = mpi.constants();
+    // SAFETY: as many words in place on every rank.
+    unsafe {
+        let (own, word) = (mpi.in_place().cast_const(), constants.types.uint64_t);
+        mpi.allreduce(own, words.as_mut_ptr().cast(), words.len(), word, constants.ops.max, mpi.world())?;
+    }
+    Ok(words.into_iter().map(|word| word.checked_sub(1)).collect())
 }
 
 #[cfg(test)]

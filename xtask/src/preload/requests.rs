@@ -53,13 +53,18 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
         let compiled = |name: &str| library.compile(&format!("{FOLDER}/{name}.c"));
         let (requests, lasting, waiting) = (compiled("requests")?, compiled("lasting")?, compiled("waiting")?);
         let (groups, sessions) = (compiled("groups")?, compiled("sessions")?);
-        let job = |program, ranks| Job { allhands, library, program, ranks, words: vec![], served: &[], off: false };
+        let mover = Mover::of(library);
+        let job = |program, ranks| Job { allhands, library, program, ranks, words: vec![], served: &[], mover };
         for ranks in RANKS {
             let words = if ranks == 2 { vec![CYCLES.into()] } else { vec![] };
             let served = if ranks > 1 { &SERVED[..] } else { &[] };
             Job { words, served, ..job(&requests, ranks) }.run()?;
         }
-        Job { off: true, ..job(&requests, 2) }.run()?;
+        Job { mover: Mover::Off, ..job(&requests, 2) }.run()?;
+        Job { mover: Mover::Thread, served: &SERVED, ..job(&requests, 3) }.run()?;
+        if mover != Mover::Threads {
+            Job { mover: Mover::None, ..job(&requests, 2) }.run()?;
+        }
         Job { served: &["iallreduce"], ..job(&waiting, 2) }.run()?;
         for ranks in [1, 3] {
             job(&lasting, ranks).run()?;
@@ -75,6 +80,32 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
     Ok(())
 }
 
+/// What moves requests on in a job.
+#[derive(Clone, Copy, PartialEq)]
+enum Mover {
+    /// The MPI's progress, whatever threads there are.
+    Threads,
+    /// The MPI's progress, where one thread calls it.
+    OneThread,
+    /// A thread of ours.
+    Thread,
+    /// Nothing: requests are the MPI's.
+    None,
+    /// We are switched off.
+    Off,
+}
+
+impl Mover {
+    /// The best that a library has.
+    fn of(library: &Library) -> Mover {
+        match library.name {
+            "mpich" => Mover::OneThread,
+            "intel" => Mover::Thread,
+            _ => Mover::Threads,
+        }
+    }
+}
+
 /// A program under the preload.
 struct Job<'a> {
     allhands: &'a Path,
@@ -84,8 +115,7 @@ struct Job<'a> {
     words: Vec<String>,
     /// What the report must show as ours.
     served: &'a [&'a str],
-    /// With `ALLHANDS=off`.
-    off: bool,
+    mover: Mover,
 }
 
 impl Job<'_> {
@@ -94,8 +124,13 @@ impl Job<'_> {
         let stem = program.file_stem().unwrap_or_default().to_string_lossy();
         let name = stem.trim_end_matches(library.name).trim_end_matches('-');
         let how = self.words.first().filter(|word| word.parse::<usize>().is_err());
-        let how =
-            how.map(|word| format!(" {word}")).unwrap_or_default() + if self.off { ", switched off," } else { "" };
+        let mover = match self.mover {
+            Mover::Threads | Mover::OneThread => "",
+            Mover::Thread => ", with a progress thread,",
+            Mover::None => ", requests left to the MPI,",
+            Mover::Off => ", switched off,",
+        };
+        let how = how.map(|word| format!(" {word}")).unwrap_or_default() + mover;
         let title = format!("{}, {name}{how} on {ranks} ranks", library.title);
         let report = report(&format!("{stem}-{ranks}.txt"));
         let ended = launch(self.command(&report), MOST)?;
@@ -103,7 +138,7 @@ impl Job<'_> {
         if !right || !ended.status.is_some_and(|status| status.success()) || !ended.left.is_empty() {
             return Err(ended.fault(&format!("{title} failed")));
         }
-        if self.off && report.exists() {
+        if self.mover == Mover::Off && report.exists() {
             return Err(format!("{title}: there is a report"));
         }
         if !self.served.is_empty() {
@@ -121,8 +156,12 @@ impl Job<'_> {
         if self.ranks == 3 {
             command.env("ALLHANDS_TOPOLOGY", "1,2");
         }
-        if self.off {
-            command.env("ALLHANDS", "off");
+        match self.mover {
+            Mover::Threads => {}
+            Mover::OneThread => _ = command.env("ONE_THREAD", "1"),
+            Mover::Thread => _ = command.env("ALLHANDS_PROGRESS", "thread"),
+            Mover::None => _ = command.env("THEIRS", "1"),
+            Mover::Off => _ = command.env("ALLHANDS", "off"),
         }
         command.arg(self.program).args(&self.words);
         command

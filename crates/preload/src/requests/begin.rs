@@ -11,7 +11,7 @@ use allhands_mpi::Handle;
 use allhands_schedule::{Choice, Collective};
 
 use super::lines::{Named, Run};
-use super::{PREPARED, Prepared, REQUESTED, lock};
+use super::{PREPARED, Prepared, lock};
 use crate::collectives::Caller;
 use crate::comms::{Member, Wish};
 use crate::failure::{Unserved, passed, raise};
@@ -20,6 +20,10 @@ use crate::said::Heard;
 use crate::session::{self, Session};
 use crate::settings::IF_IT_CAN;
 use crate::task::Task;
+
+/// See [`Mover`](super::Mover).
+const NOBODY_MOVES: &str =
+    "a request, which nothing would move on here; ALLHANDS_PROGRESS=thread starts a thread that does";
 
 /// A call that returns a request.
 pub(crate) struct Asked {
@@ -61,7 +65,7 @@ pub(crate) fn begin(
         lines.push(line, run);
         drop(group);
         asked.give(session, request);
-        session.requests.enlist(&member);
+        session.requests.enlist(session, &member);
         session.requests.progress(session);
         Ok(())
     })
@@ -124,11 +128,13 @@ impl Asked {
 
     /// The communicator, from now on one with requests.
     fn member(&self, session: &Session) -> Result<Arc<Member>, Unserved> {
+        if session.mover.is_none() {
+            return Err(passed(NOBODY_MOVES));
+        }
         let member = session.comms.member(session, self.comm)?;
         if let Some(refusal) = member.refusal() {
             return Err(refusal);
         }
-        REQUESTED.store(true, Ordering::Release);
         member.requests.store(true, Ordering::Release);
         Ok(member)
     }
@@ -181,7 +187,7 @@ impl Asked {
 
 impl Prepared {
     /// Starts the run of a request that MPI has started.
-    pub(super) fn start(&self, session: &Session, request: Handle) {
+    pub(super) fn start(&self, session: &'static Session, request: Handle) {
         let Prepared { member, line, mark, call } = self;
         let Some(mut group) = member.made().map(lock) else { return };
         let (_, lines) = group.parts();
@@ -199,6 +205,6 @@ impl Prepared {
             Some(unserved) => lines.refuse(session, run, unserved),
         }
         drop(group);
-        session.requests.enlist(member);
+        session.requests.enlist(session, member);
     }
 }

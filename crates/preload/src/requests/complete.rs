@@ -1,50 +1,18 @@
 //! The calls that complete, start or free requests, ours and all others.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use allhands_mpi::Handle;
 
-use super::blocking::until;
 use super::status::{self, handles};
 use super::{FAILED, PREPARED, Requests, Told, any, lock};
-use crate::entries::{function, native};
+use crate::entries::function;
 use crate::failure::fault;
 use crate::{narrow, session};
 
 type Place = *mut c_void;
 type Out = *mut c_int;
-
-/// Waits by trying, while runs are under way: `attempt` is the call's form that does not wait, and says whether it has succeeded.
-fn waited(own: impl FnOnce() -> c_int, attempt: impl Fn() -> Option<(c_int, bool)>) -> c_int {
-    let (true, Some(session)) = (any(), session::current()) else { return own() };
-    until(session, own, || attempt().and_then(|(code, done)| (code != 0 || done).then_some(code)))
-}
-
-thread_local! {
-    /// How often this thread has asked while runs were under way.
-    static ASKED: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Of so many times that a thread asks, it lets others run once: it may have nothing else to do, and they its core to wait for.
-const OFTEN: u32 = 8;
-
-/// Moves runs on before the MPI is asked.
-fn asked(own: impl FnOnce() -> c_int) -> c_int {
-    if any()
-        && let Some(session) = session::current()
-    {
-        if session::inside(|| session.requests.progress(session)).is_none() {
-            return fault(session.mpi, "progress", session.mpi.world());
-        }
-        let times = ASKED.replace(ASKED.get().wrapping_add(1));
-        if any() && times % OFTEN == OFTEN - 1 {
-            std::thread::yield_now();
-        }
-    }
-    own()
-}
 
 /// Makes a call that completes some of these requests, and tells what went wrong with ours.
 fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
@@ -73,54 +41,33 @@ fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_
     }
 }
 
-/// A form that does not wait, with its flag.
-macro_rules! tried {
-    ($name:literal ($($before:expr),*) flag ($($after:expr),*)) => {{
-        let mut flag: c_int = 0;
-        let code = native!($name ($($before,)* &raw mut flag, $($after),*));
-        code.map(|code| (code, flag != 0))
-    }};
-}
-
-function! { "Wait" "" (request: Place, status: Place), own => {
-    checked(1, request, &Told::Code, || waited(own, || tried!("Test" (request) flag (status))))
-}, None }
+function! { "Wait" "" (request: Place, status: Place), own => checked(1, request, &Told::Code, own), None }
 function! { "Waitall" "" (count: c_int, requests: Place, statuses: Place), own => {
-    checked(count, requests, &all(statuses, count), || {
-        waited(own, || tried!("Testall" (count, requests) flag (statuses)))
-    })
+    checked(count, requests, &all(statuses, count), own)
 }, None }
 function! { "Waitany" "" (count: c_int, requests: Place, index: Out, status: Place), own => {
-    checked(count, requests, &Told::Code, || waited(own, || tried!("Testany" (count, requests, index) flag (status))))
+    checked(count, requests, &Told::Code, own)
 }, None }
 function! { "Waitsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
-    checked(count, requests, &Told::Some { statuses, indices, count: done }, || waited(own, || {
-        let code = native!("Testsome" (count, requests, done, indices, statuses))?;
-        // SAFETY: MPI has written how many are complete; or that there was none to wait for, which is not 0.
-        Some((code, unsafe { *done } != 0))
-    }))
+    checked(count, requests, &Told::Some { statuses, indices, count: done }, own)
 }, None }
-
-function! { "Test" "" (request: Place, flag: Out, status: Place), own => {
-    checked(1, request, &Told::Code, || asked(own))
-}, None }
+function! { "Test" "" (request: Place, flag: Out, status: Place), own => checked(1, request, &Told::Code, own), None }
 function! { "Testall" "" (count: c_int, requests: Place, flag: Out, statuses: Place), own => {
-    checked(count, requests, &all(statuses, count), || asked(own))
+    checked(count, requests, &all(statuses, count), own)
 }, None }
 function! { "Testany" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place), own => {
-    checked(count, requests, &Told::Code, || asked(own))
+    checked(count, requests, &Told::Code, own)
 }, None }
 function! { "Testsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
-    checked(count, requests, &Told::Some { statuses, indices, count: done }, || asked(own))
+    checked(count, requests, &Told::Some { statuses, indices, count: done }, own)
 }, None }
 
-function! { "Request_get_status" "" (request: Handle, flag: Out, status: Place), own => asked(own), None }
 function! { "Request_get_status_all" "" (count: c_int, requests: Place, flag: Out, statuses: Place),
-own => asked(own), status::of_all(count, requests, flag, statuses) }
+own => own(), status::of_all(count, requests, flag, statuses) }
 function! { "Request_get_status_any" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place),
-own => asked(own), status::of_any(count, requests, (index, flag), status) }
+own => own(), status::of_any(count, requests, (index, flag), status) }
 function! { "Request_get_status_some" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place),
-own => asked(own), status::of_some(count, requests, (done, indices), statuses) }
+own => own(), status::of_some(count, requests, (done, indices), statuses) }
 
 function! { "Start" "" (request: Place), own => started(1, request, own), None }
 function! { "Startall" "" (count: c_int, requests: Place), own => started(count, requests, own), None }
@@ -134,7 +81,7 @@ fn all(statuses: Place, count: c_int) -> Told {
 /// MPI starts them, and we the runs of ours among them.
 fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int {
     if PREPARED.load(Ordering::Acquire) == 0 {
-        return asked(own);
+        return own();
     }
     let Some(session) = session::current() else { return own() };
     // SAFETY: the program's array.
@@ -177,7 +124,7 @@ fn unprepared(request: Place, own: impl FnOnce() -> c_int) -> c_int {
         let handle = unsafe { session.mpi.abi().read_handle(request) };
         session::inside(|| session.requests.unprepare(handle));
     }
-    asked(own)
+    own()
 }
 
 /// MPI has no way to take a collective back.

@@ -1,8 +1,7 @@
 //! Functions that make communicators from others.
 //!
-//! Where every rank of a communicator knows that runs may be under way, on it or elsewhere, a barrier that moves them on comes first: then
-//! all ranks are here, and wait for nothing else. The new communicator gets one of ours at once, so that its collectives can begin
-//! without waiting.
+//! Where a non-blocking or persistent collective was called on a communicator before, which all its ranks know alike, a new one that is
+//! made from it gets one of ours at once, so that its collectives can begin without waiting.
 
 // Functions have as many arguments as MPI's.
 #![allow(clippy::too_many_arguments)]
@@ -12,8 +11,6 @@ use std::sync::atomic::Ordering;
 
 use allhands_mpi::Handle;
 
-use super::blocking::arrive;
-use super::requested;
 use crate::entries::function;
 use crate::session;
 
@@ -43,18 +40,9 @@ creation! { "Dist_graph_create_adjacent"
  info: Handle, reorder: c_int, new: Place) from comm to new }
 
 fn created(comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
-    if !requested() {
-        return own();
-    }
-    let Some(session) = session::current() else { return own() };
-    let comm = session.mpi.abi().handle(comm);
-    let meets = session.comms.has_requests(comm);
-    let arrived = arrive(session, comm);
-    if arrived != 0 {
-        return arrived;
-    }
     let code = own();
-    if code == 0 && meets {
+    let Some(session) = session::current().filter(|_| code == 0) else { return code };
+    if session.comms.has_requests(session.mpi.abi().handle(comm)) {
         // SAFETY: MPI has written the communicator there.
         let made = unsafe { session.mpi.abi().read_handle(new) };
         let prepared = session::inside(|| session.comms.prepare(session, made));

@@ -10,7 +10,7 @@ use std::time::Instant;
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 
-use super::blocking::{Patience, grant};
+use super::Patience;
 use super::exchange::Exchange;
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
@@ -198,7 +198,6 @@ impl Lines {
     /// Puts a run into its line.
     pub(super) fn push(&mut self, line: u64, run: Run) {
         if let Some(line) = self.lines.get_mut(&line) {
-            grant();
             UNDER_WAY.fetch_add(1, Ordering::AcqRel);
             line.runs.push_back(run);
         }

@@ -21,37 +21,35 @@
 //! every call that moves anything on moves all on: no circle can close. Alltoallvs, of which no rank knows all counts when it begins
 //! one, have one line for all their shapes (`exchange`).
 //!
-//! **A rank that blocks must move its runs on** (`blocking`): others may wait for them before they come. With runs under way,
-//! point-to-point calls become their non-blocking form and a loop; blocking collectives of ours move the rest on as they wait.
-//! MPI does not match blocking with non-blocking collectives, so one that is the MPI's becomes its non-blocking form only
-//! where all ranks know alike that this may be needed: on communicators on which a non-blocking or persistent collective was called
-//! before. Otherwise runs are first given up to a second to be through. The same goes for the making of communicators (`creation`)
-//! and for functions on windows and files (`meeting`, which says what is the limit): all ranks meet in a barrier first.
+//! **Progress is the MPI's**: `mover` lets the MPI call us whenever it makes progress, in whatever function the program is. So nothing
+//! else of MPI needs to be intercepted for it, and no time limit decides anything. What waits here itself, a blocking collective of
+//! ours, moves all other runs on as it waits.
 //!
 //! **Threads**: whoever waits moves everything on that no other thread holds. The lock of a communicator is held across a wait only by
 //! a blocking collective on it, which moves the communicator's other runs on, too.
 
 mod begin;
-mod blocking;
 mod complete;
 mod creation;
 mod exchange;
 mod lines;
 mod marks;
-mod meeting;
+mod mover;
+mod patience;
 mod status;
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
 
 pub(crate) use begin::{Asked, begin, prepare};
-pub(crate) use blocking::{instead, linger};
 pub(crate) use lines::{Lines, beside, finish};
+pub(crate) use mover::Mover;
+pub(crate) use patience::Patience;
 
 use crate::comms::Member;
 use crate::failure::raise;
@@ -65,13 +63,6 @@ static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 static PREPARED: AtomicUsize = AtomicUsize::new(0);
 /// How many runs have failed without the program knowing it.
 static FAILED: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether a collective that gives a request was ever called.
-static REQUESTED: AtomicBool = AtomicBool::new(false);
-
-fn requested() -> bool {
-    REQUESTED.load(Ordering::Acquire)
-}
 
 /// Whether a run is under way.
 #[inline]
@@ -119,16 +110,17 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl Requests {
-    /// Moves every run on that no other thread is moving.
-    pub(crate) fn progress(&self, session: &Session) {
-        if !any() {
-            return;
+    /// Moves every run on that no other thread is moving; how many are through.
+    pub(crate) fn progress(&self, session: &Session) -> c_int {
+        let before = UNDER_WAY.load(Ordering::Acquire);
+        if before == 0 {
+            return 0;
         }
         if let Some(check) = &session.check {
             // What is wrong with comparing is said where somebody waits for it.
             let _ = check.look(session.mpi);
         }
-        let Some(mut busy) = try_lock(&self.busy) else { return };
+        let Some(mut busy) = try_lock(&self.busy) else { return 0 };
         let mut idle = Vec::new();
         busy.retain(|member| {
             let Some(mut group) = member.try_group() else { return true };
@@ -143,6 +135,7 @@ impl Requests {
         drop(busy);
         // The last to hold a communicator ends it, which calls MPI.
         drop(idle);
+        before.saturating_sub(UNDER_WAY.load(Ordering::Acquire)) as c_int
     }
 
     /// Whether a request is one of ours whose run is under way, or that is persistent.
@@ -151,16 +144,23 @@ impl Requests {
         lock(&self.prepared).contains_key(&request) || lock(&self.busy).iter().any(begun)
     }
 
-    /// A communicator has a run under way.
-    fn enlist(&self, member: &Arc<Member>) {
+    /// A communicator has a run under way, which moves from now on.
+    fn enlist(&self, session: &'static Session, member: &Arc<Member>) {
         let mut busy = lock(&self.busy);
         if !busy.iter().any(|known| Arc::ptr_eq(known, member)) {
             busy.push(member.clone());
         }
+        drop(busy);
+        if let Some(mover) = session.mover {
+            mover.engage(session);
+        }
     }
 
     /// MPI is about to be finalised: persistent requests that the program has not freed go.
-    pub(crate) fn end(&self, mpi: &Mpi) {
+    pub(crate) fn end(&self, mpi: &Mpi, mover: Option<Mover>) {
+        if let Some(mover) = mover {
+            mover.dismiss();
+        }
         PREPARED.store(0, Ordering::Release);
         let prepared = std::mem::take(&mut *lock(&self.prepared));
         let busy = std::mem::take(&mut *lock(&self.busy));

@@ -96,14 +96,15 @@ static inline long pages(void) {
     return resident;
 }
 
-/* The level of threads that MPI provides. */
+/* The level of threads that MPI provides: with ONE_THREAD set, one that has no locks. */
 static int begun_with(int *count, char ***words) {
     int provided;
-    MPI_Init_thread(count, words, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(count, words, getenv("ONE_THREAD") ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &p);
     const char *switched = getenv("ALLHANDS");
-    theirs = p == 1 || (switched && !strcmp(switched, "off"));
+    /* Who starts us may know that nothing would move requests on. */
+    theirs = p == 1 || getenv("THEIRS") || (switched && !strcmp(switched, "off"));
     return provided;
 }
 
