@@ -350,6 +350,7 @@ impl Comm {
         if let Amount::Listed(counts) = &ask.amount {
             problem = problem.with_counts(counts.clone())?;
         }
+        ask.amount.fits(&problem, ask.element.1)?;
         let decision = match &ask.options.algorithm {
             Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
             None => {
@@ -397,7 +398,9 @@ impl Comm {
             allowance.check(&prepared, choose::amount(&problem, ask.bytes()))?;
         }
         let schedule = prepared.rank(self.me);
-        let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
+        // What is refused here may be this rank's alone: the others get to know.
+        let program = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
+            .map_err(|error| self.rank.give_up(error))?;
         let signature = ask.signature(&choice.to_string());
         let Place { key, link } = match ask.place {
             Some(place) => place.clone(),

@@ -281,7 +281,9 @@ impl Drop for Running<'_> {
 unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
-        Means::Schedule(scheduled) => unsafe { scheduled.begin(buffers, input, output) },
+        Means::Schedule(scheduled) => unsafe {
+            scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(error))?;
+        },
         Means::Library(native) => {
             // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
             let ready = || {
@@ -506,7 +508,9 @@ impl<T: Element> Plan<T> {
         // SAFETY: the caller's promise.
         unsafe {
             match &mut core.means {
-                Means::Schedule(scheduled) => scheduled.begin(buffers, input, output),
+                Means::Schedule(scheduled) => {
+                    scheduled.begin(buffers, input, output).map_err(|error| self.rank.give_up(error))?;
+                }
                 Means::Library(native) => native.start(buffers, input, output)?,
             }
         }

@@ -211,7 +211,8 @@ fn programs(prepared: &Prepared, rank: Option<usize>, bytes: u64) -> Result<()> 
     };
     for rank in ranks {
         writeln!(out, "# rank {rank} of {}: {} {}", problem.ranks(), problem.collective, prepared.choice())?;
-        write!(out, "{}", allhands::program_text(prepared, rank, bytes as usize, 1))?;
+        let program = allhands::program_text(prepared, rank, bytes as usize, 1);
+        write!(out, "{}", program.map_err(|error| Failure::Wrong(error.to_string()))?)?;
     }
     out.flush()?;
     Ok(())
