@@ -1,7 +1,6 @@
 //! Candidates in the order of their estimated times, and the search for the best of all: what a choice starts from.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use allhands_schedule::{Algorithm, Choice, Prepared, Problem, Promise, Reduction, algorithms};
 
@@ -111,7 +110,8 @@ pub fn rank_choices(
 /// step, radices, factors, leaders.
 ///
 /// The search ends by counting what it makes and simulates, never by a clock: whoever asks for the same gets the same. Where even
-/// one candidate is too large, the glances decide.
+/// one candidate is too large, the glances decide. It runs on the calling thread, and starts none: every process of a job searches, and some of them
+/// have told MPI that they have no other.
 ///
 /// ```
 /// use allhands_model::{Allowance, Amount, Machine, best_choices};
@@ -125,19 +125,11 @@ pub fn rank_choices(
 /// ```
 pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowance: Allowance) -> Result<Vec<Ranked>> {
     machine.check()?;
-    let search = || {
-        let mut search = Search::new(problem, amount, machine, allowance);
-        search.simulate_promising();
-        search.improve();
-        search.ranked()
-    };
-    Ok(ALONE.as_ref().map_or_else(search, |pool| pool.install(search)))
+    let mut search = Search::new(problem, amount, machine, allowance);
+    search.simulate_promising();
+    search.improve();
+    Ok(search.ranked())
 }
-
-/// A search is too small for many threads, and every process of a job that searches would start one for each core.
-static ALONE: LazyLock<Option<rayon::ThreadPool>> = LazyLock::new(|| {
-    rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "allhands search".into()).build().ok()
-});
 
 /// Operations that a search makes and simulates, all in all: a second or less.
 const WORK: usize = 1 << 20;
@@ -233,7 +225,7 @@ impl<'a> Search<'a> {
     fn simulate(&mut self, index: usize) -> Option<f64> {
         let candidate = &mut self.candidates[index];
         let work = candidate.work.filter(|work| *work <= self.left)?;
-        let estimate = Simulator::new(&candidate.prepared).roughly().run(self.machine, self.amount).ok()?;
+        let estimate = Simulator::new(&candidate.prepared).roughly().alone().run(self.machine, self.amount).ok()?;
         self.left -= match estimate.mode {
             Mode::Exact => work,
             Mode::Symmetric => work / self.problem.topology.regions(1).max(1),
