@@ -4,6 +4,7 @@
 //! measured there, best first. What it says about other places is [`advice`].
 
 mod advice;
+mod logs;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -240,12 +241,12 @@ impl Cell {
     fn pool(&mut self, times: Vec<Time>) {
         let ratio = |time: &Time| {
             let known = self.times.iter().find(|known| known.algorithm == time.algorithm)?;
-            Some((known.median_us / time.median_us).ln())
+            Some(logs::ln(known.median_us / time.median_us))
         };
         let common: Vec<f64> = times.iter().filter_map(ratio).collect();
         let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
         let ours = samples(&self.times) > samples(&times);
-        let scale = (common.iter().sum::<f64>() / common.len().max(1) as f64).exp();
+        let scale = logs::exp(common.iter().sum::<f64>() / common.len().max(1) as f64);
         // The one that was measured more often stays as it is.
         let (mut kept, scaled, scale) = match ours {
             true => (std::mem::take(&mut self.times), times, scale),

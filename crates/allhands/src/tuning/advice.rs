@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use allhands_schedule::{Choice, Collective, Problem, Topology};
 
+use super::logs::{exp, ln, log2};
 use super::{Cell, Tuning};
 
 /// What a file says about a call.
@@ -29,7 +30,7 @@ impl Tuning {
     pub fn advice(&self, collective: Collective, topology: &Topology, bytes: usize) -> Vec<Advice> {
         let shape = shape(topology);
         let distance = |cell: &Cell| {
-            let step = |one: usize, other: usize| (one as f64 / other as f64).log2().abs();
+            let step = |one: usize, other: usize| log2(one as f64 / other as f64).abs();
             step(cell.nodes, shape.0) + step(cell.ranks_per_node, shape.1)
         };
         let mine = || self.cells.iter().filter(|cell| cell.collective == collective.name());
@@ -38,7 +39,7 @@ impl Tuning {
         for cell in mine() {
             let (nodes, ranks, away) = (cell.nodes, cell.ranks_per_node, distance(cell));
             // One node and many nodes are different machines.
-            if (nodes == 1) == (shape.0 == 1) && away <= REACH.log2() && !shapes.contains(&(nodes, ranks, away)) {
+            if (nodes == 1) == (shape.0 == 1) && away <= log2(REACH) && !shapes.contains(&(nodes, ranks, away)) {
                 shapes.push((nodes, ranks, away));
             }
         }
@@ -159,10 +160,10 @@ fn blend(lists: &[(f64, Vec<Known>)]) -> Vec<Known> {
         let (mut logs, mut cells) = (0.0, 0);
         for (weight, list) in lists {
             let listed = list.iter().find(|known| known.0 == algorithm);
-            logs += weight * listed.map_or_else(|| guess(algorithm, list, lists), |known| known.1.ln());
+            logs += weight * listed.map_or_else(|| guess(algorithm, list, lists), |known| ln(known.1));
             cells += listed.map_or(0, |known| known.2);
         }
-        (algorithm.to_string(), (logs / weights).exp(), cells)
+        (algorithm.to_string(), exp(logs / weights), cells)
     };
     algorithms.into_iter().map(blended).collect()
 }
@@ -170,11 +171,11 @@ fn blend(lists: &[(f64, Vec<Known>)]) -> Vec<Known> {
 /// The logarithm of an algorithm's time at a place where it was not measured: from where it was, by what the algorithms did that were
 /// measured at both places. It was not measured because it promised little: it took as long as half of those listed at least.
 fn guess(algorithm: &str, list: &[Known], lists: &[(f64, Vec<Known>)]) -> f64 {
-    let mut logs: Vec<f64> = list.iter().map(|known| known.1.ln()).collect();
+    let mut logs: Vec<f64> = list.iter().map(|known| ln(known.1)).collect();
     logs.sort_by(f64::total_cmp);
     let elsewhere = lists.iter().filter_map(|(_, other)| {
-        let there = other.iter().find(|known| known.0 == algorithm)?.1.ln();
-        let change = |here: &Known| Some(here.1.ln() - other.iter().find(|known| known.0 == here.0)?.1.ln());
+        let there = ln(other.iter().find(|known| known.0 == algorithm)?.1);
+        let change = |here: &Known| Some(ln(here.1) - ln(other.iter().find(|known| known.0 == here.0)?.1));
         let changes: Vec<f64> = list.iter().filter_map(change).collect();
         (!changes.is_empty()).then(|| there + changes.iter().sum::<f64>() / changes.len() as f64)
     });
@@ -216,14 +217,14 @@ fn unlike(
         let cost = prepared.cost();
         // One more for what is no message: copies, meetings. Messages at once are no single one: a rank sends one after the other.
         let messages = cost.steps.max(cost.messages) as f64;
-        Some((1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
+        Some(ln(1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP))
     };
     let (mut logs, mut weights) = (0.0, 0.0);
     for Weighted { shape: (nodes, ranks), weight } in between {
         logs += weight * cost(Topology::regular(*nodes, *ranks).ok()?)?;
         weights += weight;
     }
-    Some((cost(topology.clone())? - logs / weights).exp())
+    Some(exp(cost(topology.clone())? - logs / weights))
 }
 
 /// Nodes, and ranks on the fullest of them.
@@ -234,11 +235,11 @@ fn shape(topology: &Topology) -> (usize, usize) {
 /// The times of algorithms at a size, on one shape, from the cells below and above it; and from how many cells.
 fn at_size(mut cells: Vec<&Cell>, bytes: usize) -> Vec<Known> {
     cells.sort_by_key(|cell| cell.bytes);
-    let size = |bytes: usize| (bytes.max(1) as f64).ln();
+    let size = |bytes: usize| ln(bytes.max(1) as f64);
     let below = cells.iter().rev().find(|cell| cell.bytes <= bytes);
     let above = cells.iter().find(|cell| cell.bytes >= bytes);
     let (Some(low), Some(high)) = (below.or(above), above.or(below)) else { return vec![] };
-    let outside = |cell: &Cell| (size(bytes) - size(cell.bytes)).abs() > REACH.ln() + 1e-9;
+    let outside = |cell: &Cell| (size(bytes) - size(cell.bytes)).abs() > ln(REACH) + 1e-9;
     if low.bytes == high.bytes {
         let alone = below.is_none() || above.is_none();
         if alone && outside(low) {
