@@ -149,7 +149,7 @@ struct Search<'a> {
     allowance: Allowance,
     glance: Glance<'a>,
     candidates: Vec<Candidate>,
-    seen: HashSet<String>,
+    seen: HashSet<Choice>,
     /// Work that may still be done.
     left: usize,
 }
@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
 
     /// Takes up a candidate, unless it is known; its place.
     fn add(&mut self, prepared: Prepared) -> Option<usize> {
-        if !self.seen.insert(prepared.choice().to_string()) {
+        if !self.seen.insert(prepared.choice().clone()) {
             return None;
         }
         let walk = if self.left > 0 { self.glance.walk(&prepared) } else { None };
@@ -296,8 +296,7 @@ fn messages(prepared: &Prepared) -> usize {
 
 /// The same with one number of its settings changed, or lowered and one beside it raised for it. Not all can serve.
 fn neighbours(choice: &Choice) -> Vec<Choice> {
-    let text = choice.to_string();
-    let numbers = numbers(&text, text.find(':').unwrap_or(text.len()));
+    let numbers = numbers(choice);
     let mut changed: Vec<Vec<(&Number, usize)>> = Vec::new();
     for one in &numbers {
         let others = [one.value / 2, one.value.saturating_sub(1), one.value + 1, one.value * 2];
@@ -312,40 +311,26 @@ fn neighbours(choice: &Choice) -> Vec<Choice> {
             }
         }
     }
-    let write = |mut changes: Vec<(&Number, usize)>| {
-        // From the end, so that places before it stay.
-        changes.sort_by_key(|(number, _)| std::cmp::Reverse(number.at));
-        let mut text = text.clone();
-        for (number, value) in changes {
-            text.replace_range(number.at..number.at + number.digits, &value.to_string());
-        }
-        Choice::parse(choice.algorithm.collective, &text).ok()
+    let set = |changes: Vec<(&Number, usize)>| {
+        let change = |place: usize| changes.iter().find(|(number, _)| number.place == place);
+        choice.with_numbers(|place, value| Some(change(place).map_or(value, |(_, changed)| *changed)))
     };
-    changed.into_iter().filter_map(write).collect()
+    changed.into_iter().filter_map(set).collect()
 }
 
-/// A number in a text: where, and in which list.
+/// A number in the settings of a choice: where, and in which list.
 struct Number {
     value: usize,
-    at: usize,
-    digits: usize,
+    place: usize,
     list: usize,
 }
 
-/// The positive numbers of a text from some place on; commas and signs keep a list together.
-fn numbers(text: &str, from: usize) -> Vec<Number> {
-    let (mut numbers, mut list, mut at) = (Vec::new(), 0, from);
-    while at < text.len() {
-        let rest = &text[at..];
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-        match rest[..digits].parse() {
-            Ok(value) if value > 0 => numbers.push(Number { value, at, digits, list }),
-            _ if !rest.starts_with([',', '-']) => list += 1,
-            _ => {}
-        }
-        at += digits.max(1);
-    }
-    numbers
+/// The positive ones.
+fn numbers(choice: &Choice) -> Vec<Number> {
+    let lists = choice.numbers().into_iter().enumerate();
+    let all = lists.flat_map(|(list, values)| values.into_iter().map(move |value| (list, value)));
+    let all = all.enumerate().map(|(place, (list, value))| Number { value, place, list });
+    all.filter(|number| number.value > 0).collect()
 }
 
 #[cfg(test)]
