@@ -9,20 +9,21 @@ use std::sync::Arc;
 use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
-use crate::choose::{self, Abilities, Decision, Evidence, THREADS};
+use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
 use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::log::{log, logs};
-use crate::native::{self, Native};
+use crate::native::Native;
 use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
 use crate::raw::{RawCall, RawOperation, RawPlan};
 use crate::scheduled::Scheduled;
+use crate::server::Server;
 use crate::tuning::Tuning;
 use crate::world::World;
 
@@ -352,7 +353,7 @@ impl Comm {
         }
         ask.amount.fits(&problem, ask.element.1)?;
         let decision = match &ask.options.algorithm {
-            Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
+            Some(name) => Decision::asked(Server::parse(ask.collective, name)?),
             None => {
                 // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
                 let library = ask.place.is_none()
@@ -364,13 +365,14 @@ impl Comm {
             }
         };
         // The first rank speaks for all.
-        let told = (self.me == 0 && logs()).then(|| (ask.bytes(), decision.algorithm.clone(), decision.why.clone()));
+        let told =
+            (self.me == 0 && logs()).then(|| (ask.bytes(), decision.server.to_string(), decision.why.to_string()));
         let collective = ask.collective;
-        let core = match decision.algorithm.as_str() {
-            native::NAME if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
-            native::NAME if ask.place.is_some() => return Err(Error::LibraryLater),
-            native::NAME => self.native(&ask, &problem, decision)?,
-            _ => self.scheduled(ask, problem, decision)?,
+        let core = match decision.server {
+            Server::Library if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
+            Server::Library if ask.place.is_some() => return Err(Error::LibraryLater),
+            Server::Library => self.native(&ask, &problem, decision.why)?,
+            Server::Schedule(choice) => self.scheduled(ask, problem, &choice, decision.why)?,
         };
         if let Some((bytes, algorithm, why)) = told {
             let moves = collective != Collective::Barrier;
@@ -380,18 +382,17 @@ impl Comm {
     }
 
     /// A plan that the MPI library performs.
-    fn native(&self, ask: &Ask<'_>, problem: &Problem, decision: Decision) -> Result<Core> {
+    fn native(&self, ask: &Ask<'_>, problem: &Problem, why: Why) -> Result<Core> {
         let far = self.far.as_ref().map(|far| far.borrow().clone());
         let native = Native::new(far, problem, self.me, &ask.amount, ask.element.0, ask.predefined)?;
-        let signature = ask.signature(native::NAME);
+        let signature = ask.signature(&Server::Library.to_string());
         self.join(&signature)?;
-        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), decision.why, signature))
+        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), why, signature))
     }
 
     /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: Ask<'_>, problem: Problem, decision: Decision) -> Result<Core> {
+    fn scheduled(&self, ask: Ask<'_>, problem: Problem, choice: &Choice, why: Why) -> Result<Core> {
         let element = ask.element.1;
-        let choice = Choice::parse(ask.collective, &decision.algorithm)?;
         let prepared = choice.prepare(&problem)?;
         if ask.options.algorithm.is_some() {
             let allowance = Allowance { shares: true, memory: ask.options.memory };
@@ -425,7 +426,7 @@ impl Comm {
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
         let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
-        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), decision.why, signature))
+        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), why, signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages.

@@ -42,6 +42,7 @@ mod progress;
 mod rank;
 pub mod raw;
 mod scheduled;
+mod server;
 mod shelf;
 mod threads;
 #[forbid(unsafe_code)]
@@ -49,12 +50,13 @@ mod tuning;
 mod world;
 
 pub use allhands_schedule::Topology;
-pub use choose::{Decision, Evidence};
+pub use choose::{Decision, Evidence, Grounds, Why};
 pub use comm::Comm;
 pub use error::{Error, Result};
 pub use job::mpi;
 pub use op::Op;
 pub use plan::{Options, Pending, Plan, UnderWay};
+pub use server::Server;
 pub use threads::{Threads, threads};
 pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
 

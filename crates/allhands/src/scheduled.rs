@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use allhands_schedule::{Counts, Prepared, Schedule};
+use allhands_schedule::{Choice, Counts, Prepared, Schedule};
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -37,8 +37,8 @@ impl Scheduled {
         (self.apart.input, self.apart.output)
     }
 
-    pub(crate) fn algorithm(&self) -> String {
-        self.prepared.choice().to_string()
+    pub(crate) fn choice(&self) -> &Choice {
+        self.prepared.choice()
     }
 
     /// What this rank sends, and how long it all takes in messages.

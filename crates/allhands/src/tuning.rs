@@ -9,11 +9,12 @@ mod logs;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use allhands_schedule::{Choice, Collective};
+use allhands_schedule::Collective;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::advice::Advice;
+use crate::server::Server;
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -35,7 +36,7 @@ const SCHEMA: u32 = 1;
 ///     times = [{ algorithm = "nap", median_us = 3.0, p10_us = 2.9, p90_us = 3.3, samples = 40 }]
 /// "#.parse()?;
 /// let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1500);
-/// assert_eq!(advice[0].algorithm, "nap");
+/// assert_eq!(advice[0].server.to_string(), "nap");
 /// assert!(tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1 << 20).is_empty(), "silent so far away");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -194,9 +195,7 @@ impl Tuning {
                 if !(time.median_us.is_finite() && time.median_us > 0.0) {
                     return wrong(format!("{} took {} us", time.algorithm, time.median_us));
                 }
-                if time.algorithm != crate::native::NAME
-                    && let Err(error) = Choice::parse(collective, &time.algorithm)
-                {
+                if let Err(error) = Server::parse(collective, &time.algorithm) {
                     return wrong(error.to_string());
                 }
             }

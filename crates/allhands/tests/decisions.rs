@@ -73,7 +73,7 @@ fn advice_of_a_tuning_file_is_what_was_written_down() {
                 let advice = tuning.advice(collective, &topology, bytes);
                 let named = advice
                     .iter()
-                    .map(|advice| format!("{} {:.6} ({})", advice.algorithm, advice.microseconds, advice.cells));
+                    .map(|advice| format!("{} {:.6} ({})", advice.server, advice.microseconds, advice.cells));
                 let named = named.collect::<Vec<_>>().join(", ");
                 writeln!(text, "{collective} of {bytes} bytes on {nodes}x{ranks}: {named}").unwrap();
             }
