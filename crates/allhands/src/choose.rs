@@ -4,13 +4,14 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use allhands_model::{Allowance, Amount, Machine, best_choices, memory};
+use allhands_model::{Allowance, Amount, Machine, Ranked, best_choices, memory};
 use allhands_schedule::{Choice, Collective, Error, Problem, Result, Topology, algorithms};
 
-use crate::native;
+use crate::server::Server;
 use crate::tuning::Tuning;
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
@@ -22,8 +23,8 @@ use crate::tuning::Tuning;
 /// let evidence = Evidence::of_machine(Machine::shipped("blue-waters")?);
 /// let problem = Problem::new(Collective::Allreduce, Topology::regular(64, 16)?);
 /// let decision = evidence.decide(&problem, 8)?;
-/// assert!(decision.algorithm.starts_with("nap"));
-/// assert!(decision.why.starts_with("the model of blue-waters"));
+/// assert_eq!(decision.server.choice().unwrap().algorithm.name, "nap");
+/// assert!(decision.why.to_string().starts_with("the model of blue-waters"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -36,15 +37,86 @@ pub struct Evidence {
     decisions: Mutex<HashMap<Question, Decision>>,
 }
 
-/// An algorithm, and why.
+/// Who serves, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// With its parameters; `mpi` is the MPI library's own.
-    pub algorithm: String,
+    /// The chosen one.
+    pub server: Server,
     /// From what evidence, the runner-up, and by how much.
-    pub why: String,
+    pub why: Why,
     /// The best of every algorithm, with its time in microseconds, fastest first: the chosen one, the runner-up, a few more.
-    pub best: Vec<(String, f64)>,
+    pub best: Vec<(Server, f64)>,
+}
+
+/// Why somebody serves. Prints what follows "because of".
+///
+/// ```
+/// use allhands::{Grounds, Why};
+/// assert_eq!(Why::Asked.to_string(), "the caller's wish");
+/// let grounds = Grounds::Tuning { cells: 2 };
+/// let fastest = Why::Fastest { grounds, microseconds: 1.5, runner_up: None };
+/// assert_eq!(fastest.to_string(), "the tuning file (2 cells): 1.50 us");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// The caller named it.
+    Asked,
+    /// It takes the least time.
+    Fastest {
+        /// Who says so.
+        grounds: Grounds,
+        /// The time.
+        microseconds: f64,
+        /// The next one, with its time in microseconds, if there is one.
+        runner_up: Option<(Server, f64)>,
+    },
+}
+
+/// What tells how long something takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Grounds {
+    /// A tuning file.
+    Tuning {
+        /// From so many of its cells.
+        cells: usize,
+    },
+    /// The model of a machine.
+    Model {
+        /// Its name.
+        machine: String,
+        /// The cores that ranks take turns on, where there are fewer of them.
+        cores: Option<usize>,
+        /// Whether the ranks were simulated; otherwise a few of them were glanced at.
+        simulated: bool,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Why::Fastest { grounds, microseconds, runner_up } = self else { return f.write_str("the caller's wish") };
+        write!(f, "{grounds}: {microseconds:.2} us")?;
+        if let Some((second, more)) = runner_up {
+            write!(f, "; runner-up {second}, {:.0} % more", 100.0 * (more / microseconds - 1.0).max(0.0))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Grounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grounds::Tuning { cells } => {
+                write!(f, "the tuning file ({cells} {})", if *cells == 1 { "cell" } else { "cells" })
+            }
+            Grounds::Model { machine, cores, simulated } => {
+                write!(f, "the model of {machine}")?;
+                if let Some(cores) = cores {
+                    write!(f, ", on {cores} cores")?;
+                }
+                f.write_str(if *simulated { "" } else { " (too large to be simulated: at a glance)" })
+            }
+        }
+    }
 }
 
 /// What is decided once: communicators whose ranks sit alike ask the same.
@@ -167,7 +239,7 @@ impl Evidence {
     /// let evidence = Evidence::of_machine(Machine::shipped("generic")?);
     /// let problem = Problem::new(Collective::Alltoall, Topology::regular(4, 4)?);
     /// let frugal = Allowance { memory: Some(0), ..Allowance::default() };
-    /// assert_ne!(evidence.decide(&problem, 8)?.algorithm, evidence.decide_within(&problem, 8, frugal)?.algorithm);
+    /// assert_ne!(evidence.decide(&problem, 8)?.server, evidence.decide_within(&problem, 8, frugal)?.server);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide_within(&self, problem: &Problem, bytes: usize, allowance: Allowance) -> Result<Decision> {
@@ -208,16 +280,16 @@ impl Evidence {
     /// The fastest of those that were measured and can serve.
     fn measured(&self, problem: &Problem, bytes: usize, able: Abilities) -> Option<Decision> {
         let advice = self.tuning.as_ref()?.advice(problem.collective, &problem.topology, bytes);
-        let serves = |algorithm: &str| match algorithm {
-            native::NAME => able.library && able.allowance.memory.is_none(),
-            name => Choice::parse(problem.collective, name)
-                .and_then(|choice| choice.prepare(problem))
-                .is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes))),
+        let serves = |server: &Server| match server {
+            Server::Library => able.library && able.allowance.memory.is_none(),
+            Server::Schedule(choice) => {
+                choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
+            }
         };
-        let advice: Vec<_> = advice.into_iter().filter(|advice| serves(&advice.algorithm)).collect();
+        let advice: Vec<_> = advice.into_iter().filter(|advice| serves(&advice.server)).collect();
         let cells = advice.first()?.cells;
-        let best = advice.into_iter().map(|advice| (advice.algorithm, advice.microseconds)).take(NAMED).collect();
-        Some(Decision::new(&format!("the tuning file ({cells} {})", if cells == 1 { "cell" } else { "cells" }), best))
+        let best = advice.into_iter().map(|advice| (advice.server, advice.microseconds)).take(NAMED).collect();
+        Some(Decision::fastest(Grounds::Tuning { cells }, best))
     }
 
     /// The fastest by the model of the machine.
@@ -238,30 +310,31 @@ impl Evidence {
         };
         let ranked: Vec<_> = ranked.into_iter().filter(|ranked| serves(&ranked.choice)).collect();
         let Some(first) = ranked.first() else { return Err(refusal(problem, bytes, able.allowance)) };
-        let how = if first.simulated { "" } else { " (too large to be simulated: at a glance)" };
-        let crowd = crowded.map_or(String::new(), |cores| format!(", on {cores} cores"));
-        let evidence = format!("the model of {}{crowd}{how}", self.machine.name);
-        let mut best: Vec<(String, f64)> = Vec::new();
-        for ranked in &ranked {
-            let name = ranked.choice.to_string();
-            let kind = |name: &str| (name.split(':').next().map(String::from), name.contains("local=shared"));
-            if best.len() < NAMED && !best.iter().any(|(known, _)| kind(known) == kind(&name)) {
-                best.push((name, ranked.seconds * 1e6));
+        let machine = self.machine.name.clone();
+        let grounds = Grounds::Model { machine, cores: crowded, simulated: first.simulated };
+        let kind = |ranked: &Ranked| (ranked.choice.algorithm.name, ranked.choice.shares());
+        let mut best: Vec<Ranked> = Vec::new();
+        for ranked in ranked {
+            if best.len() < NAMED && !best.iter().any(|known| kind(known) == kind(&ranked)) {
+                best.push(ranked);
             }
         }
-        Ok(Decision::new(&evidence, best))
+        let best = best.into_iter().map(|ranked| (Server::Schedule(ranked.choice), ranked.seconds * 1e6));
+        Ok(Decision::fastest(grounds, best.collect()))
     }
 }
 
 impl Decision {
+    /// For the one that the caller names.
+    pub(crate) fn asked(server: Server) -> Decision {
+        Decision { server, why: Why::Asked, best: vec![] }
+    }
+
     /// For the first of some, which are not none.
-    fn new(evidence: &str, best: Vec<(String, f64)>) -> Decision {
-        let (algorithm, time) = best[0].clone();
-        let mut why = format!("{evidence}: {time:.2} us");
-        if let Some((second, more)) = best.get(1) {
-            why += &format!("; runner-up {second}, {:.0} % more", 100.0 * (more / time - 1.0).max(0.0));
-        }
-        Decision { algorithm, why, best }
+    fn fastest(grounds: Grounds, best: Vec<(Server, f64)>) -> Decision {
+        let (server, microseconds) = best[0].clone();
+        let why = Why::Fastest { grounds, microseconds, runner_up: best.get(1).cloned() };
+        Decision { server, why, best }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Communicators: ranks that call collectives together.
 
+mod collectives;
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,20 +11,21 @@ use std::sync::Arc;
 use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
-use crate::choose::{self, Abilities, Decision, Evidence, THREADS};
+use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
 use crate::engine::{Connection, Engine};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::log::{log, logs};
-use crate::native::{self, Native};
+use crate::native::Native;
 use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
 use crate::raw::{RawCall, RawOperation, RawPlan};
 use crate::scheduled::Scheduled;
+use crate::server::Server;
 use crate::tuning::Tuning;
 use crate::world::World;
 
@@ -350,8 +353,9 @@ impl Comm {
         if let Amount::Listed(counts) = &ask.amount {
             problem = problem.with_counts(counts.clone())?;
         }
+        ask.amount.fits(&problem, ask.element.1)?;
         let decision = match &ask.options.algorithm {
-            Some(name) => Decision { algorithm: name.clone(), why: "the caller's wish".into(), best: vec![] },
+            Some(name) => Decision::asked(Server::parse(ask.collective, name)?),
             None => {
                 // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
                 let library = ask.place.is_none()
@@ -363,13 +367,14 @@ impl Comm {
             }
         };
         // The first rank speaks for all.
-        let told = (self.me == 0 && logs()).then(|| (ask.bytes(), decision.algorithm.clone(), decision.why.clone()));
+        let told =
+            (self.me == 0 && logs()).then(|| (ask.bytes(), decision.server.to_string(), decision.why.to_string()));
         let collective = ask.collective;
-        let core = match decision.algorithm.as_str() {
-            native::NAME if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
-            native::NAME if ask.place.is_some() => return Err(Error::LibraryLater),
-            native::NAME => self.native(&ask, &problem, decision)?,
-            _ => self.scheduled(ask, problem, decision)?,
+        let core = match decision.server {
+            Server::Library if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
+            Server::Library if ask.place.is_some() => return Err(Error::LibraryLater),
+            Server::Library => self.native(&ask, &problem, decision.why)?,
+            Server::Schedule(choice) => self.scheduled(ask, problem, &choice, decision.why)?,
         };
         if let Some((bytes, algorithm, why)) = told {
             let moves = collective != Collective::Barrier;
@@ -379,25 +384,26 @@ impl Comm {
     }
 
     /// A plan that the MPI library performs.
-    fn native(&self, ask: &Ask<'_>, problem: &Problem, decision: Decision) -> Result<Core> {
+    fn native(&self, ask: &Ask<'_>, problem: &Problem, why: Why) -> Result<Core> {
         let far = self.far.as_ref().map(|far| far.borrow().clone());
         let native = Native::new(far, problem, self.me, &ask.amount, ask.element.0, ask.predefined)?;
-        let signature = ask.signature(native::NAME);
+        let signature = ask.signature(&Server::Library.to_string());
         self.join(&signature)?;
-        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), decision.why, signature))
+        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), why, signature))
     }
 
     /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: Ask<'_>, problem: Problem, decision: Decision) -> Result<Core> {
+    fn scheduled(&self, ask: Ask<'_>, problem: Problem, choice: &Choice, why: Why) -> Result<Core> {
         let element = ask.element.1;
-        let choice = Choice::parse(ask.collective, &decision.algorithm)?;
         let prepared = choice.prepare(&problem)?;
         if ask.options.algorithm.is_some() {
             let allowance = Allowance { shares: true, memory: ask.options.memory };
             allowance.check(&prepared, choose::amount(&problem, ask.bytes()))?;
         }
         let schedule = prepared.rank(self.me);
-        let program = compile(&problem, &schedule, prepared.blocks(), element, &ask.amount, Buffers::Apart);
+        // What is refused here may be this rank's alone: the others get to know.
+        let program = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
+            .map_err(|error| self.rank.give_up(error))?;
         let signature = ask.signature(&choice.to_string());
         let Place { key, link } = match ask.place {
             Some(place) => place.clone(),
@@ -422,7 +428,7 @@ impl Comm {
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
         let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
-        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), decision.why, signature))
+        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), why, signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages.
@@ -517,208 +523,4 @@ fn hash(words: &[u64]) -> u64 {
 fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
-}
-
-/// Every rank's elements, on every rank.
-impl Comm {
-    /// A plan to gather `count` elements of every rank.
-    pub fn allgather_plan<T: Element>(&self, count: usize) -> Result<Plan<T>> {
-        self.allgather_plan_with(count, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn allgather_plan_with<T: Element>(&self, count: usize, options: &Options) -> Result<Plan<T>> {
-        self.plan(Collective::Allgather, Amount::Each(count), None, 0, options)
-    }
-
-    /// Gathers `mine` of every rank into `all`, in rank order.
-    pub fn allgather<T: Element>(&self, mine: &[T], all: &mut [T]) -> Result<()> {
-        self.cached(Collective::Allgather, Amount::Each(mine.len()), None, 0)?.run(mine, all)
-    }
-
-    /// A plan to gather `counts[r]` elements of every rank r.
-    pub fn allgatherv_plan<T: Element>(&self, counts: &[usize]) -> Result<Plan<T>> {
-        self.allgatherv_plan_with(counts, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn allgatherv_plan_with<T: Element>(&self, counts: &[usize], options: &Options) -> Result<Plan<T>> {
-        self.plan(Collective::Allgatherv, Amount::Listed(counts.into()), None, 0, options)
-    }
-
-    /// Gathers `counts[r]` elements of every rank r into `all`, one after the other.
-    pub fn allgatherv<T: Element>(&self, mine: &[T], all: &mut [T], counts: &[usize]) -> Result<()> {
-        self.cached(Collective::Allgatherv, Amount::Listed(counts.into()), None, 0)?.run(mine, all)
-    }
-}
-
-/// Something from every rank for every rank.
-impl Comm {
-    /// A plan to exchange `count` elements between every two ranks.
-    pub fn alltoall_plan<T: Element>(&self, count: usize) -> Result<Plan<T>> {
-        self.alltoall_plan_with(count, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn alltoall_plan_with<T: Element>(&self, count: usize, options: &Options) -> Result<Plan<T>> {
-        self.plan(Collective::Alltoall, Amount::Each(count), None, 0, options)
-    }
-
-    /// Sends part r of `send` to rank r and receives its part into part r of `recv`, all parts equal.
-    pub fn alltoall<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
-        let count = send.len() / self.size();
-        if !send.len().is_multiple_of(self.size()) {
-            let (given, needed) = (send.len(), (count + 1) * self.size());
-            return Err(Error::Length { which: "input", collective: "alltoall", given, needed });
-        }
-        self.cached(Collective::Alltoall, Amount::Each(count), None, 0)?.run(send, recv)
-    }
-
-    /// A plan to send `send_counts[r]` elements to every rank r. Ranks tell each other their counts when the plan is made.
-    pub fn alltoallv_plan<T: Element>(&self, send_counts: &[usize]) -> Result<Plan<T>> {
-        self.alltoallv_plan_with(send_counts, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn alltoallv_plan_with<T: Element>(&self, send_counts: &[usize], options: &Options) -> Result<Plan<T>> {
-        let amount = self.count_matrix(send_counts)?;
-        self.plan(Collective::Alltoallv, amount, None, 0, options)
-    }
-
-    /// Sends `send_counts[r]` elements to every rank r, and receives what each has for this one, one after the other.
-    pub fn alltoallv<T: Element>(&self, send: &[T], send_counts: &[usize], recv: &mut [T]) -> Result<()> {
-        let amount = self.count_matrix(send_counts)?;
-        self.cached(Collective::Alltoallv, amount, None, 0)?.run(send, recv)
-    }
-
-    fn count_matrix(&self, send_counts: &[usize]) -> Result<Amount> {
-        let ranks = self.size();
-        if send_counts.len() != ranks {
-            let given = send_counts.len();
-            return Err(
-                allhands_schedule::Error::Counts { collective: "alltoallv", given, ranks, wanted: ranks }.into()
-            );
-        }
-        let mine: Vec<u64> = send_counts.iter().map(|&count| count as u64).collect();
-        let mut all = vec![0u64; ranks * ranks];
-        self.allgather(&mine, &mut all)?;
-        Ok(Amount::Listed(all.into_iter().map(|count| count as usize).collect()))
-    }
-}
-
-/// Reductions.
-impl Comm {
-    /// A plan to reduce vectors of `count` elements, the result on every rank.
-    pub fn allreduce_plan<T: Element>(&self, count: usize, op: Op<T>) -> Result<Plan<T>> {
-        self.allreduce_plan_with(count, op, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn allreduce_plan_with<T: Element>(&self, count: usize, op: Op<T>, options: &Options) -> Result<Plan<T>> {
-        self.plan(Collective::Allreduce, Amount::Each(count), Some(op), 0, options)
-    }
-
-    /// Reduces `input` of all ranks into `output` on every rank.
-    pub fn allreduce<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>) -> Result<()> {
-        self.cached(Collective::Allreduce, Amount::Each(input.len()), Some(op), 0)?.run(input, output)
-    }
-
-    /// Reduces `buffer` of all ranks into `buffer`.
-    pub fn allreduce_in_place<T: Element>(&self, buffer: &mut [T], op: Op<T>) -> Result<()> {
-        self.cached(Collective::Allreduce, Amount::Each(buffer.len()), Some(op), 0)?.run_in_place(buffer)
-    }
-
-    /// A plan to reduce vectors, of which rank r gets the next `counts[r]` elements.
-    pub fn reduce_scatter_plan<T: Element>(&self, counts: &[usize], op: Op<T>) -> Result<Plan<T>> {
-        self.reduce_scatter_plan_with(counts, op, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn reduce_scatter_plan_with<T: Element>(
-        &self,
-        counts: &[usize],
-        op: Op<T>,
-        options: &Options,
-    ) -> Result<Plan<T>> {
-        self.plan(Collective::ReduceScatter, Amount::Listed(counts.into()), Some(op), 0, options)
-    }
-
-    /// Reduces `input` of all ranks; rank r gets `counts[r]` elements of the result.
-    pub fn reduce_scatter<T: Element>(&self, input: &[T], output: &mut [T], counts: &[usize], op: Op<T>) -> Result<()> {
-        self.cached(Collective::ReduceScatter, Amount::Listed(counts.into()), Some(op), 0)?.run(input, output)
-    }
-
-    /// A plan to reduce vectors, of which every rank gets `count` elements.
-    pub fn reduce_scatter_block_plan<T: Element>(&self, count: usize, op: Op<T>) -> Result<Plan<T>> {
-        self.reduce_scatter_block_plan_with(count, op, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn reduce_scatter_block_plan_with<T: Element>(
-        &self,
-        count: usize,
-        op: Op<T>,
-        options: &Options,
-    ) -> Result<Plan<T>> {
-        self.plan(Collective::ReduceScatterBlock, Amount::Each(count), Some(op), 0, options)
-    }
-
-    /// Reduces `input` of all ranks; every rank gets as many elements of the result as `output` has.
-    pub fn reduce_scatter_block<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>) -> Result<()> {
-        self.cached(Collective::ReduceScatterBlock, Amount::Each(output.len()), Some(op), 0)?.run(input, output)
-    }
-
-    /// A plan to reduce vectors of `count` elements, the result on `root` only: other ranks pass an empty output.
-    pub fn reduce_plan<T: Element>(&self, count: usize, op: Op<T>, root: usize) -> Result<Plan<T>> {
-        self.reduce_plan_with(count, op, root, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn reduce_plan_with<T: Element>(
-        &self,
-        count: usize,
-        op: Op<T>,
-        root: usize,
-        options: &Options,
-    ) -> Result<Plan<T>> {
-        self.plan(Collective::Reduce, Amount::Each(count), Some(op), root, options)
-    }
-
-    /// Reduces `input` of all ranks into `output` on `root`; other ranks pass an empty output.
-    pub fn reduce<T: Element>(&self, input: &[T], output: &mut [T], op: Op<T>, root: usize) -> Result<()> {
-        self.cached(Collective::Reduce, Amount::Each(input.len()), Some(op), root)?.run(input, output)
-    }
-}
-
-/// One rank's elements for all, and waiting for all.
-impl Comm {
-    /// A plan to give `count` elements of `root` to every rank; run it in place.
-    pub fn bcast_plan<T: Element>(&self, count: usize, root: usize) -> Result<Plan<T>> {
-        self.bcast_plan_with(count, root, &Options::default())
-    }
-
-    /// The same, with options.
-    pub fn bcast_plan_with<T: Element>(&self, count: usize, root: usize, options: &Options) -> Result<Plan<T>> {
-        self.plan(Collective::Bcast, Amount::Each(count), None, root, options)
-    }
-
-    /// Gives `buffer` of `root` to every rank.
-    pub fn bcast<T: Element>(&self, buffer: &mut [T], root: usize) -> Result<()> {
-        self.cached(Collective::Bcast, Amount::Each(buffer.len()), None, root)?.run_in_place(buffer)
-    }
-
-    /// A plan for barriers; run it with empty buffers.
-    pub fn barrier_plan(&self) -> Result<Plan<u8>> {
-        self.barrier_plan_with(&Options::default())
-    }
-
-    /// The same, with options.
-    pub fn barrier_plan_with(&self, options: &Options) -> Result<Plan<u8>> {
-        self.plan(Collective::Barrier, Amount::Each(0), None, 0, options)
-    }
-
-    /// Waits until every rank has come.
-    pub fn barrier(&self) -> Result<()> {
-        self.cached::<u8>(Collective::Barrier, Amount::Each(0), None, 0)?.run(&[], &mut [])
-    }
 }

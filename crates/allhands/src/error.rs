@@ -19,6 +19,32 @@ pub enum Error {
     /// At a place that was [reserved](crate::raw::RawComm::reserve), MPI's own collectives cannot be told from others.
     #[error("MPI's own collectives cannot be planned at a place that was reserved; leave out the algorithm mpi")]
     LibraryLater,
+    /// More bytes than memory can have.
+    #[error(
+        "this {collective} on {ranks} ranks has more elements of {element} bytes than memory can hold; ask for fewer"
+    )]
+    TooLarge {
+        /// The collective.
+        collective: &'static str,
+        /// How many ranks there are.
+        ranks: usize,
+        /// Bytes of an element.
+        element: usize,
+    },
+    /// A schedule that does not keep to its memory, and is not run: a mistake of ours.
+    #[error(
+        "the schedule of {algorithm} for {collective} cannot be run on rank {rank}: {fact}; name another algorithm, and report this as a mistake of allhands"
+    )]
+    Unexecutable {
+        /// With its parameters.
+        algorithm: String,
+        /// The collective.
+        collective: &'static str,
+        /// Whose schedule it is.
+        rank: usize,
+        /// What is wrong with it.
+        fact: String,
+    },
     /// An operation that the element type does not have.
     #[error("{0}")]
     Operation(String),

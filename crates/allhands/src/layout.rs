@@ -2,6 +2,8 @@
 
 use allhands_schedule::{Collective, Problem, Space};
 
+use crate::error::{Error, Result};
+
 /// How much data a plan moves, in elements.
 ///
 /// ```
@@ -16,7 +18,26 @@ pub enum Amount {
     Listed(Vec<usize>),
 }
 
-/// The positions of every space of one rank, in bytes.
+impl Amount {
+    /// Whether all blocks together, of all ranks, have a length that memory can have: every offset is then a number. All ranks say the same.
+    pub(crate) fn fits(&self, problem: &Problem, element: usize) -> Result<()> {
+        let ranks = problem.ranks();
+        let elements = match (self, problem.collective.family()) {
+            (Amount::Listed(counts), _) => counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count)),
+            (Amount::Each(count), Collective::Allgather | Collective::ReduceScatter) => count.checked_mul(ranks),
+            (Amount::Each(count), Collective::Alltoall) => {
+                count.checked_mul(ranks).and_then(|row| row.checked_mul(ranks))
+            }
+            (Amount::Each(count), _) => Some(*count),
+        };
+        match elements.and_then(|elements| elements.checked_mul(element)) {
+            Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
+            _ => Err(Error::TooLarge { collective: problem.collective.name(), ranks, element }),
+        }
+    }
+}
+
+/// The positions of every space of one rank, in bytes. For an amount that [fits](Amount::fits), no sum here is too large for a number.
 pub(crate) struct Layout<'a> {
     problem: &'a Problem,
     rank: usize,
@@ -100,11 +121,13 @@ impl<'a> Layout<'a> {
         Bytes { at: at * self.element, len: self.elements(block) * self.element }
     }
 
-    /// The bytes of a position of shared memory: line after line, each with room for every block.
+    /// The bytes of a position of shared memory: line after line, each with room for every block. A line too far to have a number is at the last
+    /// number.
     pub(crate) fn shared(&self, position: usize) -> Bytes {
         let (line, block) = (position / self.blocks, position % self.blocks);
         let all = self.start(self.blocks - 1) + self.elements(self.blocks - 1);
-        Bytes { at: (line * all + self.start(block)) * self.element, len: self.elements(block) * self.element }
+        let at = line.saturating_mul(all).saturating_add(self.start(block)).saturating_mul(self.element);
+        Bytes { at, len: self.elements(block) * self.element }
     }
 
     /// The size of a position of scratch; where it lies is the program's business.

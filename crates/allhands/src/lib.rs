@@ -42,6 +42,7 @@ mod progress;
 mod rank;
 pub mod raw;
 mod scheduled;
+mod server;
 mod shelf;
 mod threads;
 #[forbid(unsafe_code)]
@@ -49,12 +50,13 @@ mod tuning;
 mod world;
 
 pub use allhands_schedule::Topology;
-pub use choose::{Decision, Evidence};
+pub use choose::{Decision, Evidence, Grounds, Why};
 pub use comm::Comm;
 pub use error::{Error, Result};
 pub use job::mpi;
 pub use op::Op;
 pub use plan::{Options, Pending, Plan, UnderWay};
+pub use server::Server;
 pub use threads::{Threads, threads};
 pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
 
@@ -65,18 +67,23 @@ pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
 /// use allhands_schedule::{Choice, Collective, Problem, Topology};
 /// let problem = Problem::new(Collective::Allreduce, Topology::flat(2)?);
 /// let choice = Choice::parse(Collective::Allreduce, "recursive-doubling")?.prepare(&problem)?;
-/// let text = allhands::program_text(&choice, 0, 4, 8);
+/// let text = allhands::program_text(&choice, 0, 4, 8)?;
 /// assert!(text.contains("send          to 1, 32 bytes"));
-/// # Ok::<(), allhands_schedule::Error>(())
+/// # Ok::<(), allhands::Error>(())
 /// ```
-pub fn program_text(prepared: &allhands_schedule::Prepared, rank: usize, count: usize, element: usize) -> String {
+pub fn program_text(
+    prepared: &allhands_schedule::Prepared,
+    rank: usize,
+    count: usize,
+    element: usize,
+) -> Result<String> {
     let problem = prepared.problem();
     let amount = match problem.counts.is_empty() {
         true => layout::Amount::Each(count),
-        false => layout::Amount::Listed(problem.counts.iter().map(|units| units * count).collect()),
+        false => layout::Amount::Listed(problem.counts.iter().map(|units| units.saturating_mul(count)).collect()),
     };
     let schedule = prepared.rank(rank);
-    program::compile(problem, &schedule, prepared.blocks(), element, &amount, program::Buffers::Apart).to_string()
+    Ok(program::compile(prepared, &schedule, element, &amount, program::Buffers::Apart)?.to_string())
 }
 
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! The MPI library's own collectives, to compare with and to call where they are faster: the algorithm `mpi`.
+//! The MPI library's own collectives, to compare with and to call where they are faster: `Server::Library`.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -11,9 +11,6 @@ use crate::far::Communicator;
 use crate::kernels::{Operation, Type};
 use crate::layout::{Amount, Layout};
 use crate::program::Buffers;
-
-/// The name it goes by.
-pub(crate) const NAME: &str = "mpi";
 
 /// A collective that MPI performs.
 pub(crate) struct Native {

@@ -5,12 +5,14 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::buffer::Buffer;
+use crate::choose::Why;
 use crate::error::{Error, Result};
 use crate::kernels::Element;
 use crate::native::Native;
 use crate::program::Buffers;
 use crate::rank::RankState;
 use crate::scheduled::Scheduled;
+use crate::server::Server;
 
 /// How a plan is made.
 ///
@@ -152,7 +154,7 @@ pub(crate) struct Core {
     /// Elements of the caller's input and output.
     input: usize,
     output: usize,
-    why: String,
+    why: Why,
     /// What it is, for error messages.
     signature: Rc<str>,
     /// The run under way that is not blocking.
@@ -176,7 +178,7 @@ pub(crate) enum Means {
 }
 
 impl Core {
-    pub(crate) fn new(means: Means, collective: &'static str, ranks: usize, why: String, signature: String) -> Core {
+    pub(crate) fn new(means: Means, collective: &'static str, ranks: usize, why: Why, signature: String) -> Core {
         let (input, output) = match &means {
             Means::Schedule(scheduled) => scheduled.lengths(),
             Means::Library(native) => (native.input, native.output),
@@ -281,7 +283,9 @@ impl Drop for Running<'_> {
 unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
-        Means::Schedule(scheduled) => unsafe { scheduled.begin(buffers, input, output) },
+        Means::Schedule(scheduled) => unsafe {
+            scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(error))?;
+        },
         Means::Library(native) => {
             // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
             let ready = || {
@@ -506,7 +510,9 @@ impl<T: Element> Plan<T> {
         // SAFETY: the caller's promise.
         unsafe {
             match &mut core.means {
-                Means::Schedule(scheduled) => scheduled.begin(buffers, input, output),
+                Means::Schedule(scheduled) => {
+                    scheduled.begin(buffers, input, output).map_err(|error| self.rank.give_up(error))?;
+                }
                 Means::Library(native) => native.start(buffers, input, output)?,
             }
         }
@@ -536,19 +542,35 @@ impl<T: Element> Plan<T> {
         finish(&self.core, &self.rank)
     }
 
-    /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
-    pub fn algorithm(&self) -> String {
+    /// Who serves: a schedule, or the MPI library.
+    ///
+    /// ```
+    /// use allhands::{Op, Options, Server, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let ring = Options::new().algorithm("ring");
+    ///     let plan = comm.allreduce_plan_with::<f64>(8, Op::sum(), &ring)?;
+    ///     assert!(matches!(plan.server(), Server::Schedule(choice) if choice.algorithm.name == "ring"));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn server(&self) -> Server {
         let _inside = self.rank.enter();
         match &self.core.borrow().means {
-            Means::Schedule(scheduled) => scheduled.algorithm(),
-            Means::Library(_) => crate::native::NAME.into(),
+            Means::Schedule(scheduled) => Server::Schedule(scheduled.choice().clone()),
+            Means::Library(_) => Server::Library,
         }
+    }
+
+    /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
+    pub fn algorithm(&self) -> String {
+        self.server().to_string()
     }
 
     /// Why that algorithm was chosen.
     pub(crate) fn why(&self) -> String {
         let _inside = self.rank.enter();
-        self.core.borrow().why.clone()
+        self.core.borrow().why.to_string()
     }
 
     /// Which algorithm runs, why, and what it costs.

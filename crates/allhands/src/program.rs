@@ -8,13 +8,20 @@
 //! Of a round the program does, in this order: say what it will receive; send everything; take what arrives, overwriting or combining; where a
 //! message is to be combined with memory that the round also sends, or may be cut inside an element, take it into scratch first;
 //! settle the sends that others read from our memory; combine what was put aside; the local operations.
+//!
+//! What is compiled is checked: a program that is there keeps to its memory (`check`). While it is made, sums that are too large for a number stay at
+//! the largest, which lies outside of every memory.
+
+mod check;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use allhands_schedule::{Combine, Local, Problem, Recv, Round, Schedule, Space, Span};
+use allhands_schedule::{Combine, Local, Prepared, Problem, Recv, Round, Schedule, Space, Span};
 
+pub(crate) use self::check::alike;
+use crate::error::{Error, Result};
 use crate::layout::{Amount, Bytes, Layout};
 
 /// A memory that a program works on.
@@ -36,7 +43,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     fn end(&self) -> usize {
-        self.at + self.len
+        self.at.saturating_add(self.len)
     }
 
     fn overlaps(&self, other: &Segment) -> bool {
@@ -58,6 +65,11 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    /// What both ends see of it.
+    fn envelope(&self) -> (usize, usize) {
+        (self.peer, self.bytes)
+    }
+
     /// The one run of memory that a message is put into as it is, if there is one.
     pub(crate) fn whole(&self) -> Option<&Segment> {
         match &self.parts[..] {
@@ -120,31 +132,43 @@ pub(crate) enum Buffers {
     InPlace,
 }
 
-/// Binds a schedule to sizes.
+/// Binds a schedule, of one rank, to sizes. One that does not keep to the memory which these give it is an error.
 pub(crate) fn compile(
-    problem: &Problem,
+    prepared: &Prepared,
     schedule: &Schedule,
-    blocks: usize,
     element: usize,
     amount: &Amount,
     buffers: Buffers,
-) -> Program {
-    let layout = Layout::new(problem, schedule.rank, blocks, element, amount);
-    let mut compiler = Compiler::new(problem, schedule, layout, element, buffers, false);
-    if compiler.run(schedule).is_err() {
-        // Something would be read after it was overwritten: the input is kept in scratch.
-        let layout = Layout::new(problem, schedule.rank, blocks, element, amount);
-        compiler = Compiler::new(problem, schedule, layout, element, buffers, true);
-        compiler.run(schedule).expect("a schedule runs with its input apart");
-    }
-    let mut program = compiler.program;
+) -> Result<Program> {
+    let problem = prepared.problem();
+    amount.fits(problem, element)?;
+    let refused = |fact: String| unexecutable(prepared, schedule.rank, fact);
+    check::schedule(prepared, schedule, amount).map_err(refused)?;
+    let make = |keep_input: bool| {
+        let layout = Layout::new(problem, schedule.rank, prepared.blocks(), element, amount);
+        let mut compiler = Compiler::new(problem, schedule, layout, element, buffers, keep_input);
+        compiler.run(schedule).map(|()| compiler.program)
+    };
+    let made = match make(false) {
+        // The input is kept in scratch.
+        Err(Obstacle::Overwritten) => make(true),
+        made => made,
+    };
+    let mut program = made.map_err(|obstacle| refused(obstacle.fact().into()))?;
+    check::program(&program, element, buffers).map_err(refused)?;
     program.shared = program
         .segments()
         .filter(|segment| segment.memory == Memory::Shared)
         .map(|segment| segment.end())
         .max()
         .unwrap_or(0);
-    program
+    Ok(program)
+}
+
+/// A schedule that must not be run.
+pub(crate) fn unexecutable(prepared: &Prepared, rank: usize, fact: String) -> Error {
+    let (algorithm, collective) = (prepared.choice().to_string(), prepared.problem().collective.name());
+    Error::Unexecutable { algorithm, collective, rank, fact }
 }
 
 impl Program {
@@ -161,9 +185,24 @@ impl Program {
     }
 }
 
-/// In place, the input would be overwritten before its last use.
-#[derive(Debug)]
-struct Overwritten;
+/// What keeps a schedule from being compiled as it is.
+enum Obstacle {
+    /// Something would be overwritten before its last use: the input, if it is in place.
+    Overwritten,
+    /// The operands of a copy or a combination have different lengths.
+    Unequal,
+}
+
+type Compiled<T = ()> = std::result::Result<T, Obstacle>;
+
+impl Obstacle {
+    fn fact(&self) -> &'static str {
+        match self {
+            Obstacle::Overwritten => "a message arrives where another is sent from",
+            Obstacle::Unequal => "blocks of different lengths are copied or combined",
+        }
+    }
+}
 
 struct Compiler<'a> {
     problem: &'a Problem,
@@ -209,12 +248,12 @@ impl<'a> Compiler<'a> {
             Program { input: layout.extent(Space::Input), output: layout.extent(Space::Output), ..Program::default() };
         for (position, at) in &mut scratch {
             *at = program.scratch;
-            program.scratch += layout.scratch_len(*position);
+            program.scratch = program.scratch.saturating_add(layout.scratch_len(*position));
         }
-        program.scratch = program.scratch.next_multiple_of(ALIGN);
+        program.scratch = aligned(program.scratch);
         let kept_input = keep_input.then_some(program.scratch);
         if let Some(at) = kept_input {
-            program.scratch = (at + program.input * element).next_multiple_of(ALIGN);
+            program.scratch = aligned(at.saturating_add(program.input * element));
         }
         let mut compiler = Compiler {
             problem,
@@ -240,13 +279,13 @@ impl<'a> Compiler<'a> {
         compiler
     }
 
-    fn run(&mut self, schedule: &Schedule) -> Result<(), Overwritten> {
+    fn run(&mut self, schedule: &Schedule) -> Compiled {
         schedule.rounds.iter().try_for_each(|round| self.round(round))?;
         self.make_late_copies();
         Ok(())
     }
 
-    fn round(&mut self, round: &Round) -> Result<(), Overwritten> {
+    fn round(&mut self, round: &Round) -> Compiled {
         let mut sent: Vec<Segment> = Vec::new();
         let mut to_settle = Vec::new();
         let (begin, taken) = (self.program.code.len(), self.program.takes.len());
@@ -281,7 +320,7 @@ impl<'a> Compiler<'a> {
         let landed = || self.program.takes[taken..].iter().flat_map(|take| &take.parts);
         let hit = |from: &Segment| landed().any(|part| part.overlaps(from));
         if self.buffers == Buffers::InPlace && self.kept_input.is_none() && aside.iter().any(|(from, ..)| hit(from)) {
-            return Err(Overwritten);
+            return Err(Obstacle::Overwritten);
         }
         // As early as can be: a message must not land where a copy is still to be made.
         let early = |instruction: &Instruction| matches!(instruction, Instruction::Copy { to, .. } if hit(to));
@@ -301,7 +340,7 @@ impl<'a> Compiler<'a> {
         recv: &Recv,
         recvs: &[Recv],
         locals: &mut std::iter::Peekable<impl Iterator<Item = &'l Local> + Clone>,
-    ) -> Result<Option<(Vec<Segment>, Combine)>, Overwritten> {
+    ) -> Compiled<Option<(Vec<Segment>, Combine)>> {
         let mut ahead = locals.clone();
         let mut operands = Vec::with_capacity(recv.spans.len());
         let mut side = None;
@@ -334,7 +373,7 @@ impl<'a> Compiler<'a> {
         others: Option<(Vec<Segment>, Combine)>,
         sent: &[Segment],
         aside: &mut Vec<(Segment, Segment, Combine)>,
-    ) -> Result<(), Overwritten> {
+    ) -> Compiled {
         let parts = self.segments(&recv.spans);
         let Some(message) = self.message(recv.from, &recv.spans, parts, false) else { return Ok(()) };
         let parts = self.program.takes[message].parts.clone();
@@ -347,12 +386,15 @@ impl<'a> Compiler<'a> {
             (Some((others, side)), _) => {
                 let clash = others.iter().any(|other| parts.iter().any(|part| part.overlaps(other)));
                 if busy || clash {
-                    return Err(Overwritten);
+                    return Err(Obstacle::Overwritten);
                 }
                 // Operand by operand, the others and the destination are cut alike.
                 let side = *side;
                 if self.whole {
                     self.program.code.push(Instruction::Take(message));
+                    if length(others) != length(&parts) {
+                        return Err(Obstacle::Unequal);
+                    }
                     aside.extend(paired(others.clone(), parts).map(|(other, part)| (other, part, side)));
                     return Ok(());
                 }
@@ -364,7 +406,7 @@ impl<'a> Compiler<'a> {
             }
         };
         match side {
-            None if busy => return Err(Overwritten),
+            None if busy => return Err(Obstacle::Overwritten),
             None => self.program.code.push(Instruction::Take(message)),
             Some(side) if !busy && !self.whole => {
                 self.program.takes[message].combined = true;
@@ -377,9 +419,9 @@ impl<'a> Compiler<'a> {
                     let from = Segment { memory: Memory::Scratch, at, len: part.len };
                     staged.push(from);
                     aside.push((from, part, side));
-                    at += part.len;
+                    at = at.saturating_add(part.len);
                 }
-                self.program.scratch = at.next_multiple_of(ALIGN);
+                self.program.scratch = aligned(at);
                 self.program.takes[message].parts = staged;
                 self.program.code.push(Instruction::Take(message));
             }
@@ -387,7 +429,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn local(&mut self, local: &Local) -> Result<(), Overwritten> {
+    fn local(&mut self, local: &Local) -> Compiled {
         let (from, into, side) = match *local {
             Local::Meet { level } => {
                 self.make_late_copies();
@@ -399,6 +441,9 @@ impl<'a> Compiler<'a> {
         };
         let from = self.read(&[from])?;
         let into = self.segments(&[into]);
+        if length(&from) != length(&into) {
+            return Err(Obstacle::Unequal);
+        }
         for (from, into) in paired(from, into) {
             if side.is_none() && from.memory == Memory::Input && matches!(into.memory, Memory::Output | Memory::Scratch)
             {
@@ -439,7 +484,7 @@ impl<'a> Compiler<'a> {
 
     /// Notes a message, unless it carries blocks and all of them are of no bytes.
     fn message(&mut self, peer: usize, spans: &[Span], parts: Vec<Segment>, sending: bool) -> Option<usize> {
-        let bytes = parts.iter().map(|part| part.len).sum();
+        let bytes = length(&parts);
         if bytes == 0 && !spans.is_empty() {
             return None;
         }
@@ -449,13 +494,13 @@ impl<'a> Compiler<'a> {
     }
 
     /// The bytes of some spans that are read: an error if they are input that is gone.
-    fn read(&self, spans: &[Span]) -> Result<Vec<Segment>, Overwritten> {
+    fn read(&self, spans: &[Span]) -> Compiled<Vec<Segment>> {
         if self.buffers == Buffers::InPlace && self.kept_input.is_none() {
             for segment in
                 spans.iter().filter(|span| span.space == Space::Input).flat_map(|span| self.segments(&[*span]))
             {
                 if self.overwritten.iter().any(|gone| gone.start < segment.end() && segment.at < gone.end) {
-                    return Err(Overwritten);
+                    return Err(Obstacle::Overwritten);
                 }
             }
         }
@@ -495,7 +540,9 @@ impl<'a> Compiler<'a> {
             Space::Input => {
                 let input = self.layout.own(space, position);
                 match (self.kept_input, self.buffers) {
-                    (Some(kept), _) => Segment { memory: Memory::Scratch, at: kept + input.at, len: input.len },
+                    (Some(kept), _) => {
+                        Segment { memory: Memory::Scratch, at: kept.saturating_add(input.at), len: input.len }
+                    }
                     (None, Buffers::Apart) => own(Memory::Input, input),
                     (None, Buffers::InPlace) => own(Memory::Output, self.in_place(input)),
                 }
@@ -515,6 +562,14 @@ impl<'a> Compiler<'a> {
             _ => input,
         }
     }
+}
+
+fn length(parts: &[Segment]) -> usize {
+    parts.iter().fold(0, |sum, part| sum.saturating_add(part.len))
+}
+
+fn aligned(at: usize) -> usize {
+    at.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX)
 }
 
 fn opposite(side: Combine) -> Combine {

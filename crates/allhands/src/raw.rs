@@ -34,10 +34,10 @@ pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 pub use crate::log::{log, logs};
-use crate::native;
 use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
+use crate::server::Server;
 
 /// What is asked for, in values instead of types. Every rank must ask for the same.
 ///
@@ -180,7 +180,7 @@ struct Own {
 
 impl RawPlan {
     pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
-        let performed = plan.algorithm() != native::NAME;
+        let performed = plan.server() != Server::Library;
         RawPlan(plan, own.map(|operation| Own { operation, performed }))
     }
 
@@ -279,6 +279,11 @@ impl RawPlan {
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
     pub fn algorithm(&self) -> String {
         self.0.algorithm()
+    }
+
+    /// Who serves: a schedule, or the MPI library.
+    pub fn server(&self) -> Server {
+        self.0.server()
     }
 
     /// Why that one.

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use allhands_schedule::{Counts, Prepared, Schedule};
+use allhands_schedule::{Choice, Counts, Prepared, Schedule};
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::layout::Amount;
-use crate::program::{Buffers, Program, compile};
+use crate::program::{Buffers, Program, alike, compile, unexecutable};
 
 pub(crate) struct Scheduled {
     prepared: Prepared,
@@ -37,8 +37,8 @@ impl Scheduled {
         (self.apart.input, self.apart.output)
     }
 
-    pub(crate) fn algorithm(&self) -> String {
-        self.prepared.choice().to_string()
+    pub(crate) fn choice(&self) -> &Choice {
+        self.prepared.choice()
     }
 
     /// What this rank sends, and how long it all takes in messages.
@@ -63,19 +63,24 @@ impl Scheduled {
         }
     }
 
-    /// Begins a run.
+    /// Begins a run. An error says that the program for these buffers, made for the first of such runs, must not be run; nothing is begun then.
     ///
     /// # Safety
     /// As for [`Engine::begin`].
-    pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
+    pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         if buffers == Buffers::InPlace && self.in_place.is_none() {
-            let (problem, blocks) = (self.prepared.problem(), self.prepared.blocks());
-            let program = compile(problem, &self.schedule, blocks, self.element, &self.amount, buffers);
+            let program = compile(&self.prepared, &self.schedule, self.element, &self.amount, buffers)?;
+            // The engine is connected for the messages, and has the shared memory, of the other.
+            if !alike(&self.apart, &program) {
+                let fact = "in place it sends, takes or shares something else".into();
+                return Err(unexecutable(&self.prepared, self.schedule.rank, fact));
+            }
             self.engine.grow_scratch(program.scratch);
             self.in_place = Some(program);
         }
         // SAFETY: the caller's promise.
         unsafe { self.engine.begin(buffers, input, output) };
+        Ok(())
     }
 
     #[inline]

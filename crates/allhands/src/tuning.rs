@@ -4,15 +4,17 @@
 //! measured there, best first. What it says about other places is [`advice`].
 
 mod advice;
+mod logs;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use allhands_schedule::{Choice, Collective};
+use allhands_schedule::Collective;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::advice::Advice;
+use crate::server::Server;
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -34,7 +36,7 @@ const SCHEMA: u32 = 1;
 ///     times = [{ algorithm = "nap", median_us = 3.0, p10_us = 2.9, p90_us = 3.3, samples = 40 }]
 /// "#.parse()?;
 /// let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1500);
-/// assert_eq!(advice[0].algorithm, "nap");
+/// assert_eq!(advice[0].server.to_string(), "nap");
 /// assert!(tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1 << 20).is_empty(), "silent so far away");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -193,9 +195,7 @@ impl Tuning {
                 if !(time.median_us.is_finite() && time.median_us > 0.0) {
                     return wrong(format!("{} took {} us", time.algorithm, time.median_us));
                 }
-                if time.algorithm != crate::native::NAME
-                    && let Err(error) = Choice::parse(collective, &time.algorithm)
-                {
+                if let Err(error) = Server::parse(collective, &time.algorithm) {
                     return wrong(error.to_string());
                 }
             }
@@ -240,12 +240,12 @@ impl Cell {
     fn pool(&mut self, times: Vec<Time>) {
         let ratio = |time: &Time| {
             let known = self.times.iter().find(|known| known.algorithm == time.algorithm)?;
-            Some((known.median_us / time.median_us).ln())
+            Some(logs::ln(known.median_us / time.median_us))
         };
         let common: Vec<f64> = times.iter().filter_map(ratio).collect();
         let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
         let ours = samples(&self.times) > samples(&times);
-        let scale = (common.iter().sum::<f64>() / common.len().max(1) as f64).exp();
+        let scale = logs::exp(common.iter().sum::<f64>() / common.len().max(1) as f64);
         // The one that was measured more often stays as it is.
         let (mut kept, scaled, scale) = match ours {
             true => (std::mem::take(&mut self.times), times, scale),

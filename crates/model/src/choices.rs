@@ -1,7 +1,6 @@
 //! Candidates in the order of their estimated times, and the search for the best of all: what a choice starts from.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use allhands_schedule::{Algorithm, Choice, Prepared, Problem, Promise, Reduction, algorithms};
 
@@ -111,7 +110,8 @@ pub fn rank_choices(
 /// step, radices, factors, leaders.
 ///
 /// The search ends by counting what it makes and simulates, never by a clock: whoever asks for the same gets the same. Where even
-/// one candidate is too large, the glances decide.
+/// one candidate is too large, the glances decide. It runs on the calling thread, and starts none: every process of a job searches, and some of them
+/// have told MPI that they have no other.
 ///
 /// ```
 /// use allhands_model::{Allowance, Amount, Machine, best_choices};
@@ -125,19 +125,11 @@ pub fn rank_choices(
 /// ```
 pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowance: Allowance) -> Result<Vec<Ranked>> {
     machine.check()?;
-    let search = || {
-        let mut search = Search::new(problem, amount, machine, allowance);
-        search.simulate_promising();
-        search.improve();
-        search.ranked()
-    };
-    Ok(ALONE.as_ref().map_or_else(search, |pool| pool.install(search)))
+    let mut search = Search::new(problem, amount, machine, allowance);
+    search.simulate_promising();
+    search.improve();
+    Ok(search.ranked())
 }
-
-/// A search is too small for many threads, and every process of a job that searches would start one for each core.
-static ALONE: LazyLock<Option<rayon::ThreadPool>> = LazyLock::new(|| {
-    rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "allhands search".into()).build().ok()
-});
 
 /// Operations that a search makes and simulates, all in all: a second or less.
 const WORK: usize = 1 << 20;
@@ -157,7 +149,7 @@ struct Search<'a> {
     allowance: Allowance,
     glance: Glance<'a>,
     candidates: Vec<Candidate>,
-    seen: HashSet<String>,
+    seen: HashSet<Choice>,
     /// Work that may still be done.
     left: usize,
 }
@@ -207,7 +199,7 @@ impl<'a> Search<'a> {
 
     /// Takes up a candidate, unless it is known; its place.
     fn add(&mut self, prepared: Prepared) -> Option<usize> {
-        if !self.seen.insert(prepared.choice().to_string()) {
+        if !self.seen.insert(prepared.choice().clone()) {
             return None;
         }
         let walk = if self.left > 0 { self.glance.walk(&prepared) } else { None };
@@ -233,7 +225,7 @@ impl<'a> Search<'a> {
     fn simulate(&mut self, index: usize) -> Option<f64> {
         let candidate = &mut self.candidates[index];
         let work = candidate.work.filter(|work| *work <= self.left)?;
-        let estimate = Simulator::new(&candidate.prepared).roughly().run(self.machine, self.amount).ok()?;
+        let estimate = Simulator::new(&candidate.prepared).roughly().alone().run(self.machine, self.amount).ok()?;
         self.left -= match estimate.mode {
             Mode::Exact => work,
             Mode::Symmetric => work / self.problem.topology.regions(1).max(1),
@@ -304,8 +296,7 @@ fn messages(prepared: &Prepared) -> usize {
 
 /// The same with one number of its settings changed, or lowered and one beside it raised for it. Not all can serve.
 fn neighbours(choice: &Choice) -> Vec<Choice> {
-    let text = choice.to_string();
-    let numbers = numbers(&text, text.find(':').unwrap_or(text.len()));
+    let numbers = numbers(choice);
     let mut changed: Vec<Vec<(&Number, usize)>> = Vec::new();
     for one in &numbers {
         let others = [one.value / 2, one.value.saturating_sub(1), one.value + 1, one.value * 2];
@@ -320,40 +311,26 @@ fn neighbours(choice: &Choice) -> Vec<Choice> {
             }
         }
     }
-    let write = |mut changes: Vec<(&Number, usize)>| {
-        // From the end, so that places before it stay.
-        changes.sort_by_key(|(number, _)| std::cmp::Reverse(number.at));
-        let mut text = text.clone();
-        for (number, value) in changes {
-            text.replace_range(number.at..number.at + number.digits, &value.to_string());
-        }
-        Choice::parse(choice.algorithm.collective, &text).ok()
+    let set = |changes: Vec<(&Number, usize)>| {
+        let change = |place: usize| changes.iter().find(|(number, _)| number.place == place);
+        choice.with_numbers(|place, value| Some(change(place).map_or(value, |(_, changed)| *changed)))
     };
-    changed.into_iter().filter_map(write).collect()
+    changed.into_iter().filter_map(set).collect()
 }
 
-/// A number in a text: where, and in which list.
+/// A number in the settings of a choice: where, and in which list.
 struct Number {
     value: usize,
-    at: usize,
-    digits: usize,
+    place: usize,
     list: usize,
 }
 
-/// The positive numbers of a text from some place on; commas and signs keep a list together.
-fn numbers(text: &str, from: usize) -> Vec<Number> {
-    let (mut numbers, mut list, mut at) = (Vec::new(), 0, from);
-    while at < text.len() {
-        let rest = &text[at..];
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-        match rest[..digits].parse() {
-            Ok(value) if value > 0 => numbers.push(Number { value, at, digits, list }),
-            _ if !rest.starts_with([',', '-']) => list += 1,
-            _ => {}
-        }
-        at += digits.max(1);
-    }
-    numbers
+/// The positive ones.
+fn numbers(choice: &Choice) -> Vec<Number> {
+    let lists = choice.numbers().into_iter().enumerate();
+    let all = lists.flat_map(|(list, values)| values.into_iter().map(move |value| (list, value)));
+    let all = all.enumerate().map(|(place, (list, value))| Number { value, place, list });
+    all.filter(|number| number.value > 0).collect()
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@
 
 mod bound;
 mod choices;
+mod crew;
 mod error;
 pub mod export;
 mod flat;

@@ -6,12 +6,11 @@
 //!
 //! Whether it is so is checked, not believed: rank by rank, message by message, sizes included.
 
-use allhands_schedule::{Schedule, Topology};
-use rayon::prelude::*;
-
 use crate::Result;
+use crate::crew::Crew;
 use crate::flat::{Cast, Flat, Part};
 use crate::sizes::Sizes;
+use allhands_schedule::{Schedule, Topology};
 
 /// How much is compared before one node stands for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +73,7 @@ impl<'a> OneNode<'a> {
         make: &(dyn Fn(usize) -> Schedule + Sync),
         sizes: &Sizes,
         check: Check,
+        crew: Crew,
     ) -> Option<Result<Flat>> {
         let fill = |part: &mut Part, node: usize| {
             part.clear();
@@ -94,13 +94,8 @@ impl<'a> OneNode<'a> {
             Check::Quick => QUICKLY_COMPARED,
         };
         let nodes = sample(self.nodes, compared);
-        let all_same = if nodes.len() * self.size <= FEW_RANKS {
-            let mut part = Part::default();
-            nodes.iter().all(|&node| same(&mut part, node))
-        } else {
-            nodes.par_iter().map_init(Part::default, |part, &node| same(part, node)).all(|same| same)
-        };
-        all_same.then(|| Flat::of(vec![first], sizes, self.topology, self))
+        let all_same = crew.if_worth(nodes.len() * self.size > FEW_RANKS).all(&nodes, same);
+        all_same.then(|| Flat::of(vec![first], sizes, self.topology, self, crew))
     }
 }
 

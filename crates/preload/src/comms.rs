@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
-use allhands::{Error, Options};
+use allhands::{Error, Options, Server};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -423,10 +423,11 @@ impl Group {
     fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
         let wish = Wish { forced, unshared: false };
         let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
-        let algorithm = plan.algorithm();
-        let planned = match algorithm.as_str() {
-            "mpi" => Planned::Theirs(lasting(why)),
-            _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
+        let planned = match plan.server() {
+            Server::Library => Planned::Theirs(lasting(why)),
+            Server::Schedule(choice) => {
+                Planned::Ours { chosen: Arc::new(Chosen { algorithm: choice.to_string(), why }), plan }
+            }
         };
         // Every rank makes the same calls, so all of them start afresh at the same one.
         if self.plans.len() >= MOST_PLANS {

@@ -1,12 +1,13 @@
 //! The registry: one line per algorithm. The command, the verifier's sweep, the documentation and the choice read it.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::algorithms::LINES;
 use crate::compose::{embed, emptied, reverse};
 use crate::schedule::{Ensemble, push_span};
-use crate::{Collective, Error, Problem, Result, Round, Schedule, Space, Span};
+use crate::{Collective, Error, Problem, Result, Round, Schedule, Setting, Space, Span};
 
 /// An algorithm for one family of collectives: what it is called, takes, needs, promises and costs.
 pub struct Algorithm {
@@ -144,20 +145,33 @@ pub(crate) struct Recipe {
 }
 
 /// Parameters as given: names with values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Parameters {
     algorithm: &'static str,
-    given: Vec<(&'static str, String)>,
+    given: Vec<(&'static str, Setting)>,
 }
 
 impl Parameters {
     /// The value given for a parameter.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective, Setting};
+    /// let choice = Choice::parse(Collective::Allgather, "bruck:ports=3,3")?;
+    /// assert_eq!(choice.parameters.setting("ports"), Some(&Setting::List(vec![3, 3])));
+    /// assert_eq!(choice.parameters.setting("radix"), None);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.given.iter().find(|(given, _)| *given == name).map(|(_, setting)| setting)
+    }
+
+    /// The word given for a parameter; nothing if what was given is no word.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
+        self.setting(name).and_then(Setting::word)
     }
 
     pub(crate) fn wrong(&self, parameter: &'static str, fact: impl fmt::Display, legal: impl fmt::Display) -> Error {
-        let value = self.get(parameter).unwrap_or_default().into();
+        let value = self.setting(parameter).map(ToString::to_string).unwrap_or_default();
         Error::Parameter {
             algorithm: self.algorithm,
             parameter,
@@ -169,25 +183,34 @@ impl Parameters {
 
     /// A number, if given, checked against its range.
     pub(crate) fn number(&self, name: &'static str, legal: std::ops::RangeInclusive<usize>) -> Result<Option<usize>> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let range = format!("{}..={}", legal.start(), legal.end());
-        let number = text.parse().map_err(|_| self.wrong(name, "is not a number", &range))?;
-        if legal.contains(&number) { Ok(Some(number)) } else { Err(self.wrong(name, "is out of range", &range)) }
+        let Some(setting) = self.setting(name) else { return Ok(None) };
+        let range = || format!("{}..={}", legal.start(), legal.end());
+        match *setting {
+            Setting::Number(number) if legal.contains(&number) => Ok(Some(number)),
+            Setting::Number(_) => Err(self.wrong(name, "is out of range", range())),
+            _ => Err(self.wrong(name, "is not a number", range())),
+        }
     }
 
     /// A list of numbers, if given, each at least `least`.
     pub(crate) fn list(&self, name: &'static str, least: usize) -> Result<Option<Vec<usize>>> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let legal = format!("a list such as {},{}, each at least {least}", least + 2, least);
-        let number = |part: &str| part.trim().parse().ok().filter(|&number| number >= least);
-        let list: Option<Vec<usize>> = text.split(',').map(number).collect();
-        list.map(Some).ok_or_else(|| self.wrong(name, format!("is not a list of numbers of at least {least}"), legal))
+        let Some(setting) = self.setting(name) else { return Ok(None) };
+        let list = match setting {
+            Setting::Number(number) => std::slice::from_ref(number),
+            Setting::List(list) => list,
+            Setting::Factors(_) | Setting::Word(_) => &[],
+        };
+        if list.is_empty() || list.iter().any(|&number| number < least) {
+            let legal = format!("a list such as {},{}, each at least {least}", least + 2, least);
+            return Err(self.wrong(name, format!("is not a list of numbers of at least {least}"), legal));
+        }
+        Ok(Some(list.to_vec()))
     }
 
     /// One of several words; the first is the default.
     pub(crate) fn word(&self, name: &'static str, legal: &[&'static str]) -> Result<&'static str> {
-        let Some(text) = self.get(name) else { return Ok(legal[0]) };
-        let known = legal.iter().find(|&&word| word == text);
+        let Some(setting) = self.setting(name) else { return Ok(legal[0]) };
+        let known = legal.iter().find(|&&word| setting.word() == Some(word));
         known.copied().ok_or_else(|| self.wrong(name, "is not known", legal.join(" or ")))
     }
 
@@ -221,6 +244,15 @@ pub fn algorithms(collective: Collective) -> impl Iterator<Item = &'static Algor
 /// assert_eq!(prepared.rank(4).rounds.len(), 3); // a copy, then two rounds of two ports
 /// # Ok::<(), allhands_schedule::Error>(())
 /// ```
+///
+/// Choices are the same if algorithm and settings are; how they were written does not matter.
+///
+/// ```
+/// use allhands_schedule::{Choice, Collective};
+/// let read = |text| Choice::parse(Collective::Allgather, text).unwrap();
+/// assert_eq!(read("bruck:ports=3, 3"), read("bruck:ports=3,3"));
+/// assert_ne!(read("bruck"), read("sparbit"));
+/// ```
 #[derive(Clone)]
 pub struct Choice {
     /// Which algorithm.
@@ -238,7 +270,7 @@ impl Choice {
             let known: Vec<_> = algorithms(collective).map(|algorithm| algorithm.name).collect();
             Error::UnknownAlgorithm { collective: collective.name(), name: name.into(), known: known.join(", ") }
         })?;
-        let mut given: Vec<(&'static str, String)> = Vec::new();
+        let mut given: Vec<(&'static str, Setting)> = Vec::new();
         for part in parts {
             let unknown = |name: &str| {
                 let known: Vec<_> =
@@ -259,7 +291,8 @@ impl Choice {
                 let (value, legal) = (value.into(), "each parameter once".into());
                 return Err(Error::Parameter { algorithm: algorithm.name, parameter: name, value, fact, legal });
             }
-            given.push((name, value.trim().into()));
+            let Ok(setting) = value.parse();
+            given.push((name, setting));
         }
         Ok(Choice { algorithm, parameters: Parameters { algorithm: algorithm.name, given } })
     }
@@ -272,6 +305,42 @@ impl Choice {
             Choice::parse(problem.collective, &text).expect("a variant is legal text")
         };
         (algorithm.variants)(problem).into_iter().map(parse).collect()
+    }
+
+    /// Whether ranks of a region share memory in it, or meet.
+    pub fn shares(&self) -> bool {
+        crate::algorithms::node::uses_memory(&self.parameters)
+    }
+
+    /// The numbers in its settings, as they are written; those of a list together. See [`Setting::numbers`].
+    pub fn numbers(&self) -> Vec<Vec<usize>> {
+        self.parameters.given.iter().flat_map(|(_, setting)| setting.numbers()).collect()
+    }
+
+    /// The same with other numbers in its settings, each found from its place among all of them and its value; nothing if one is not found.
+    /// Whether the result can serve, [`prepare`](Choice::prepare) says.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective};
+    /// let choice = Choice::parse(Collective::Allreduce, "cyclic-shift:phases=8(-1,1):local=shared")?;
+    /// let other = choice.with_numbers(|place, number| Some(if place == 0 { 2 * number } else { number }));
+    /// assert_eq!(other.unwrap().to_string(), "cyclic-shift:phases=16(-1,1):local=shared");
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn with_numbers(&self, mut other: impl FnMut(usize, usize) -> Option<usize>) -> Option<Choice> {
+        let mut place = 0;
+        let mut next = |number: usize| {
+            place += 1;
+            other(place - 1, number)
+        };
+        let given = self.parameters.given.iter();
+        let given = given.map(|(name, setting)| Some((*name, setting.with_numbers(&mut next)?))).collect::<Option<_>>();
+        Some(Choice { parameters: Parameters { given: given?, ..self.parameters }, ..*self })
+    }
+
+    /// The algorithm as it is when nothing is set.
+    pub fn unset(&self) -> Choice {
+        Choice { parameters: Parameters { given: Vec::new(), ..self.parameters }, ..*self }
     }
 
     /// Whether operands are promised to be combined in rank order.
@@ -340,6 +409,21 @@ impl Choice {
     }
 }
 
+/// The lines of the registry are one each: which one it is tells an algorithm from others.
+impl PartialEq for Choice {
+    fn eq(&self, other: &Choice) -> bool {
+        std::ptr::eq(self.algorithm, other.algorithm) && self.parameters == other.parameters
+    }
+}
+
+impl Eq for Choice {}
+
+impl Hash for Choice {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.algorithm.collective, &self.parameters).hash(state);
+    }
+}
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.algorithm.name)?;
@@ -378,7 +462,7 @@ impl Prepared {
 
     /// Whether ranks of a region share memory in it, or meet.
     pub fn shares(&self) -> bool {
-        crate::algorithms::node::uses_memory(&self.choice.parameters)
+        self.choice.shares()
     }
 
     /// One rank's schedule, made in time and memory proportional to its own operations.

@@ -9,6 +9,11 @@ fn able(shares: bool) -> Abilities {
     Abilities { library: false, allowance: Allowance { shares, memory: None } }
 }
 
+/// The schedule that was decided for.
+fn chosen(decision: &Decision) -> &Choice {
+    decision.server.choice().expect("nothing here can do without a schedule")
+}
+
 fn texts(tuning: Option<&str>, machine: Option<&str>) -> Texts {
     Texts { tuning: tuning.map(Into::into), machine: machine.map(Into::into) }
 }
@@ -68,10 +73,13 @@ fn where_the_tuning_file_is_silent_the_model_speaks() {
         let problem = Problem::new(collective, Topology::regular(2, 4).unwrap());
         tuned.choose(1, &problem, bytes, ABLE).unwrap()
     };
-    assert_eq!(decide(Collective::Allreduce, 8).algorithm, "ring");
-    assert_eq!(decide(Collective::Allreduce, 8).why, "the tuning file (1 cell): 1.00 us; runner-up nap, 50 % more");
+    assert_eq!(decide(Collective::Allreduce, 8).server.to_string(), "ring");
+    assert_eq!(
+        decide(Collective::Allreduce, 8).why.to_string(),
+        "the tuning file (1 cell): 1.00 us; runner-up nap, 50 % more"
+    );
     for (collective, bytes) in [(Collective::Allreduce, 1 << 20), (Collective::Allgather, 8)] {
-        assert!(decide(collective, bytes).why.starts_with("the model of generic: "));
+        assert!(decide(collective, bytes).why.to_string().starts_with("the model of generic: "));
     }
 }
 
@@ -82,8 +90,7 @@ fn on_two_ranks_vectors_are_cut_where_measurements_say() {
         let evidence = Evidence::of_machine(Machine::shipped(machine).unwrap());
         let steps = |collective, bytes| {
             let problem = Problem::new(collective, Topology::flat(2).unwrap());
-            let name = evidence.decide(&problem, bytes).unwrap().algorithm;
-            Choice::parse(collective, &name).unwrap().prepare(&problem).unwrap().cost().steps
+            chosen(&evidence.decide(&problem, bytes).unwrap()).prepare(&problem).unwrap().cost().steps
         };
         assert_eq!([8, 512, 4096, 32768, 262_144].map(|bytes| steps(Collective::Allreduce, bytes)), [1; 5]);
         assert_eq!(steps(Collective::Allreduce, 2 << 20), 2);
@@ -96,9 +103,9 @@ fn what_memory_could_serve_is_left_alone_where_there_is_none() {
     let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
     let problem = Problem::new(Collective::Barrier, Topology::regular(1, 8).unwrap());
     let decide = |number, shares| evidence.choose(number, &problem, 0, able(shares)).unwrap();
-    assert!(decide(1, true).algorithm.contains("local=shared"));
+    assert!(chosen(&decide(1, true)).shares());
     let without = decide(2, false);
-    assert!(without.best.iter().all(|(name, _)| !name.contains("local=shared")), "{without:?}");
+    assert!(without.best.iter().all(|(server, _)| !server.choice().unwrap().shares()), "{without:?}");
 }
 
 /// Measured on 8 thread ranks of 2 cores: a bcast of 32 KiB by messages that moves fewer bytes in all takes two thirds of what one
@@ -109,11 +116,11 @@ fn more_ranks_than_cores_take_turns() {
     let problem = Problem::new(Collective::Bcast, Topology::flat(8).unwrap());
     let messages = Allowance { shares: false, memory: None };
     let decide = |cores| on(cores).decide_within(&problem, 32 << 10, messages).unwrap();
-    let blocks = |name: &str| Choice::parse(Collective::Bcast, name).unwrap().prepare(&problem).unwrap().blocks();
-    assert_eq!(blocks(&decide(2).algorithm), 1, "{:?}", decide(2));
-    assert!(blocks(&decide(8).algorithm) > 1, "{:?}", decide(8));
-    assert!(decide(2).why.starts_with("the model of threads, on 2 cores: "));
-    assert!(decide(8).why.starts_with("the model of threads: "));
+    let blocks = |cores| chosen(&decide(cores)).prepare(&problem).unwrap().blocks();
+    assert_eq!(blocks(2), 1, "{:?}", decide(2));
+    assert!(blocks(8) > 1, "{:?}", decide(8));
+    assert!(decide(2).why.to_string().starts_with("the model of threads, on 2 cores: "));
+    assert!(decide(8).why.to_string().starts_with("the model of threads: "));
 }
 
 #[test]
@@ -121,22 +128,19 @@ fn a_limit_on_memory_filters_first_and_says_what_would_do() {
     let evidence = Evidence::of_machine(Machine::shipped("lassen").unwrap());
     let problem = Problem::new(Collective::ReduceScatter, Topology::regular(4, 6).unwrap());
     let within = |limit| evidence.decide_within(&problem, 1000, Allowance { shares: true, memory: Some(limit) });
-    let needs = |name: &str| {
-        let choice = Choice::parse(problem.collective, name).unwrap();
-        memory(&choice.prepare(&problem).unwrap(), Amount::bytes(1000))
-    };
+    let needs = |choice: &Choice| memory(&choice.prepare(&problem).unwrap(), Amount::bytes(1000));
     let free = evidence.decide(&problem, 1000).unwrap();
-    let most = needs(&free.algorithm);
+    let most = needs(chosen(&free));
     assert!(most > 0);
     let frugal = within(most - 1).unwrap();
-    assert!(frugal.best.iter().all(|(name, _)| needs(name) < most), "{frugal:?}");
+    assert!(frugal.best.iter().all(|(server, _)| needs(server.choice().unwrap()) < most), "{frugal:?}");
     // Where order matters, who is not the root of a reduce combines in memory of his own.
     let ordered = Reduction { commutative: false, identical: true };
     let rooted = Problem::new(Collective::Reduce, Topology::regular(4, 6).unwrap()).with_reduction(ordered);
     let within = |limit| evidence.decide_within(&rooted, 1000, Allowance { shares: true, memory: Some(limit) });
     let Err(Error::Memory { needed, limit: 0, .. }) = within(0) else { panic!("{:?}", within(0)) };
     assert!(needed > 0 && within(needed).is_ok() && within(needed - 1).is_err());
-    let choice = Choice::parse(problem.collective, &free.algorithm).unwrap();
+    let choice = chosen(&free);
     let seven = Allowance { shares: true, memory: Some(7) };
     let message = seven.check(&choice.prepare(&problem).unwrap(), Amount::bytes(1000)).unwrap_err().to_string();
     assert!(message.contains(&most.to_string()) && message.contains("but 7 are allowed"), "{message}");
@@ -171,7 +175,7 @@ proptest! {
             first
         };
         let decision = decide();
-        let prepared = Choice::parse(collective, &decision.algorithm).unwrap().prepare(&problem);
+        let prepared = chosen(&decision).prepare(&problem);
         prop_assert!(prepared.is_ok_and(|prepared| shares || !prepared.shares()), "{:?}", decision);
         prop_assert!(decision.best.is_sorted_by(|one, other| one.1 <= other.1), "{:?}", decision);
         prop_assert_eq!(decide(), decision);

@@ -2,7 +2,8 @@
 //! a send may read at any time until it is settled. Both ends of a pair agree on what messages go between them, in what order.
 
 use super::*;
-use allhands_schedule::{Choice, Collective, Reduction, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Few, Reduction, Send, Topology, algorithms};
+use proptest::prelude::*;
 
 /// What the network owns at one point of a program.
 #[derive(Default)]
@@ -16,14 +17,14 @@ struct Network {
 }
 
 impl Network {
-    fn read(&self, segment: &Segment) -> Result<(), String> {
+    fn read(&self, segment: &Segment) -> std::result::Result<(), String> {
         match self.landing.iter().find(|(_, part)| part.overlaps(segment)) {
             Some((take, part)) => Err(format!("{segment} is read while message {take} may land at {part}")),
             None => Ok(()),
         }
     }
 
-    fn write(&self, segment: &Segment) -> Result<(), String> {
+    fn write(&self, segment: &Segment) -> std::result::Result<(), String> {
         self.read(segment)?;
         match self.lent.iter().find(|(_, part)| part.overlaps(segment)) {
             Some((send, part)) => Err(format!("{segment} is written while send {send} may read {part}")),
@@ -32,12 +33,15 @@ impl Network {
     }
 }
 
-fn check(program: &Program) -> Result<(), String> {
+fn check(program: &Program) -> std::result::Result<(), String> {
     let mut network = Network::default();
     let mut posted = Vec::new();
     let mut taken = Vec::new();
     for (line, instruction) in program.code.iter().enumerate() {
-        let step = |network: &mut Network, posted: &mut Vec<usize>, taken: &mut Vec<usize>| -> Result<(), String> {
+        let step = |network: &mut Network,
+                    posted: &mut Vec<usize>,
+                    taken: &mut Vec<usize>|
+         -> std::result::Result<(), String> {
             match instruction {
                 Instruction::Post(take) => {
                     posted.push(*take);
@@ -97,15 +101,15 @@ fn check(program: &Program) -> Result<(), String> {
     }
 }
 
-/// Peers and bytes, in order.
-fn envelopes(messages: &[Message]) -> Vec<(usize, usize)> {
-    messages.iter().map(|message| (message.peer, message.bytes)).collect()
-}
-
-fn check_all(problem: &Problem, choice: &Choice, amount: &Amount, element: usize) -> Option<Result<(), String>> {
+fn check_all(
+    problem: &Problem,
+    choice: &Choice,
+    amount: &Amount,
+    element: usize,
+) -> Option<std::result::Result<(), String>> {
     let prepared = choice.prepare(problem).ok()?;
     let schedules = prepared.ensemble().schedules;
-    let compile = |schedule, buffers| super::compile(problem, schedule, prepared.blocks(), element, amount, buffers);
+    let compile = |schedule, buffers| super::compile(&prepared, schedule, element, amount, buffers).unwrap();
     let apart: Vec<Program> = schedules.iter().map(|schedule| compile(schedule, Buffers::Apart)).collect();
     let in_place: Vec<Program> = schedules.iter().map(|schedule| compile(schedule, Buffers::InPlace)).collect();
     for (which, programs) in [("apart", &apart), ("in place", &in_place)] {
@@ -116,10 +120,7 @@ fn check_all(problem: &Problem, choice: &Choice, amount: &Amount, element: usize
         }
     }
     for (rank, (one, other)) in apart.iter().zip(&in_place).enumerate() {
-        if envelopes(&one.sends) != envelopes(&other.sends)
-            || envelopes(&one.takes) != envelopes(&other.takes)
-            || one.shared != other.shared
-        {
+        if !alike(one, other) || one.shared != other.shared {
             return Some(Err(format!("rank {rank} sends or takes something else in place than apart")));
         }
     }
@@ -228,4 +229,197 @@ fn a_message_waits_for_an_operand_that_another_message_of_the_round_brings() {
     let problem = Problem::new(Collective::Allreduce, "3x1".parse().unwrap());
     let choice = Choice::parse(Collective::Allreduce, "nap:ports=4").unwrap();
     assert_eq!(check_all(&problem, &choice, &Amount::Each(1), 8), Some(Ok(())));
+}
+
+/// Rank 1's rounds of a plain allgather, changed by hand.
+fn changed(change: impl FnOnce(&mut Schedule)) -> Result<Program> {
+    let problem = Problem::new(Collective::Allgather, "4".parse().unwrap());
+    let prepared = Choice::parse(Collective::Allgather, "ring").unwrap().prepare(&problem).unwrap();
+    let mut schedule = prepared.rank(1);
+    change(&mut schedule);
+    compile(&prepared, &schedule, 8, &Amount::Each(3), Buffers::Apart)
+}
+
+fn refusal(change: impl FnOnce(&mut Schedule)) -> String {
+    changed(change).unwrap_err().to_string()
+}
+
+#[test]
+fn a_span_that_is_one_block_too_long_is_refused() {
+    assert!(changed(|_| ()).is_ok());
+    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = Few::from([Span::output(3, 2)]));
+    assert_eq!(
+        said,
+        "the schedule of ring for allgather cannot be run on rank 1: in round 1 2 blocks from 3 on lie outside of output, which has 4; \
+         name another algorithm, and report this as a mistake of allhands"
+    );
+    for (first, count) in [(4, 1), (0, 5), (usize::MAX, 1), (2, usize::MAX), (usize::MAX, usize::MAX)] {
+        for space in Space::ALL {
+            // Scratch is as long as a schedule makes it.
+            if space == Space::Scratch && (first == 4 || count == 5) {
+                continue;
+            }
+            let span = Span::new(space, first, count);
+            refusal(|schedule| schedule.rounds[1].sends[0].spans = Few::from([span]));
+        }
+    }
+}
+
+#[test]
+fn what_a_rank_must_not_do_is_refused() {
+    let output = |first| Span::output(first, 1);
+    let said = refusal(|schedule| schedule.rounds[1].sends[0].to = 4);
+    assert!(said.contains("for or from rank 4, and there are 4"), "{said}");
+    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = Few::from([Span::input(0, 1)]));
+    assert!(said.contains("block 0 of the input is written"), "{said}");
+    let said = refusal(|schedule| schedule.rounds[1].recvs[0].combine = Some(Combine::After));
+    assert!(said.contains("there is no operation"), "{said}");
+    let said = refusal(|schedule| schedule.rounds[1].locals.push(Local::Meet { level: 1 }));
+    assert!(said.contains("ranks meet at level 1"), "{said}");
+    let shared = Span::new(Space::Shared, 0, 1);
+    let said = refusal(|schedule| schedule.rounds[1].locals.push(Local::Copy { from: output(0), to: shared }));
+    assert!(said.contains("memory is shared"), "{said}");
+    // What arrives where the same round sends from would be half of each.
+    let said = refusal(|schedule| schedule.rounds[2].recvs[0].spans = schedule.rounds[2].sends[0].spans.clone());
+    assert!(said.contains("arrives where another is sent from"), "{said}");
+}
+
+#[test]
+fn operands_of_different_lengths_are_refused() {
+    let problem = Problem::new(Collective::ReduceScatter, "3".parse().unwrap()).with_counts(vec![1, 2, 3]).unwrap();
+    let prepared = Choice::parse(Collective::ReduceScatter, "ring").unwrap().prepare(&problem).unwrap();
+    let mut schedule = prepared.rank(0);
+    let combine = Local::Combine { from: Span::input(1, 1), into: Span::scratch(2, 1), how: Combine::After };
+    schedule.rounds.push(Round { locals: vec![combine], ..Round::default() });
+    let refused = compile(&prepared, &schedule, 8, &Amount::Listed(vec![1, 2, 3]), Buffers::Apart);
+    assert!(refused.as_ref().unwrap_err().to_string().contains("blocks of different lengths"), "{refused:?}");
+}
+
+#[test]
+fn what_no_memory_could_hold_is_refused() {
+    for (collective, count) in [
+        (Collective::Alltoall, usize::MAX / 16),
+        (Collective::Allgather, usize::MAX / 4),
+        (Collective::Allreduce, usize::MAX / 8),
+        (Collective::Bcast, usize::MAX),
+    ] {
+        let problem = Problem::new(collective, "4".parse().unwrap());
+        let choice = algorithms(collective).next().unwrap().name;
+        let prepared = Choice::parse(collective, choice).unwrap().prepare(&problem).unwrap();
+        let refused = compile(&prepared, &prepared.rank(0), 8, &Amount::Each(count), Buffers::Apart);
+        assert!(matches!(refused, Err(Error::TooLarge { ranks: 4, element: 8, .. })), "{refused:?}");
+    }
+    // Before anything is decided or compared, and all ranks go on.
+    crate::threads("4".parse().unwrap(), |comm| {
+        let refused = comm.alltoall_plan::<u64>(usize::MAX / 16).err().unwrap();
+        assert_eq!(refused, Error::TooLarge { collective: "alltoall", ranks: 4, element: 8 });
+        comm.barrier()
+    })
+    .unwrap();
+}
+
+fn topologies() -> impl Strategy<Value = Topology> {
+    let uneven = prop::collection::vec(1usize..7, 1..7).prop_map(|sizes| Topology::uneven(&sizes).unwrap());
+    let dealt = (1usize..6, 1usize..6).prop_map(|(nodes, ranks)| Topology::regular(nodes, ranks).unwrap().cyclic());
+    let nested = (1usize..4, 1usize..4, 1usize..4).prop_map(|(a, b, c)| Topology::nested(&[a, b, c]).unwrap());
+    prop_oneof![(1usize..30).prop_map(|ranks| Topology::flat(ranks).unwrap()), uneven, dealt, nested]
+}
+
+/// A collective on a random shape by a random algorithm and setting, with how much it moves.
+fn requests() -> impl Strategy<Value = (Problem, Choice, Amount)> {
+    let numbers = prop::collection::vec(0usize..9, 1..20);
+    let request = (topologies(), 0..Collective::ALL.len(), any::<[prop::sample::Index; 3]>(), numbers, any::<bool>());
+    request.prop_filter_map(
+        "it cannot serve",
+        |(topology, collective, [root, algorithm, setting], numbers, ordered)| {
+            let (collective, p) = (Collective::ALL[collective], topology.ranks());
+            let root = if collective.rooted() { root.index(p) } else { 0 };
+            let reduction = Reduction { commutative: !ordered, identical: false };
+            let mut problem = Problem::new(collective, topology).with_root(root).unwrap().with_reduction(reduction);
+            let listed = |blocks| (0..blocks).map(|block| numbers[block % numbers.len()]).collect::<Vec<usize>>();
+            let amount = match collective {
+                Collective::Allgatherv | Collective::ReduceScatter => Amount::Listed(listed(p)),
+                Collective::Alltoallv => Amount::Listed(listed(p * p)),
+                Collective::Barrier => Amount::Each(0),
+                _ => Amount::Each(numbers[0] * numbers[numbers.len() / 2]),
+            };
+            if let Amount::Listed(counts) = &amount {
+                problem = problem.with_counts(counts.clone()).unwrap();
+            }
+            let all: Vec<_> = algorithms(collective).collect();
+            let settings = Choice::variants(all[algorithm.index(all.len())], &problem);
+            let choice = &settings[setting.index(settings.len())];
+            choice.prepare(&problem).ok().map(|_| (problem.clone(), choice.clone(), amount))
+        },
+    )
+}
+
+/// Puts a number into the place of one of a schedule's own.
+fn spoil(schedule: &mut Schedule, place: prop::sample::Index, number: usize) {
+    let mut numbers: Vec<&mut usize> = Vec::new();
+    for round in &mut schedule.rounds {
+        for Send { to, spans } in round.sends.iter_mut() {
+            numbers.push(to);
+            numbers.extend(spans.iter_mut().flat_map(|span| [&mut span.first, &mut span.count]));
+        }
+        for Recv { from, spans, .. } in round.recvs.iter_mut() {
+            numbers.push(from);
+            numbers.extend(spans.iter_mut().flat_map(|span| [&mut span.first, &mut span.count]));
+        }
+        for local in &mut round.locals {
+            match local {
+                Local::Copy { from, to: into } | Local::Combine { from, into, .. } => {
+                    numbers.extend([from, into].into_iter().flat_map(|span| [&mut span.first, &mut span.count]));
+                }
+                Local::Meet { level } => numbers.push(level),
+            }
+        }
+    }
+    if !numbers.is_empty() {
+        let place = place.index(numbers.len());
+        *numbers[place] = number;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_algorithm_keeps_to_its_memory_on_any_shape((problem, choice, amount) in requests(), element in 1usize..20) {
+        let prepared = choice.prepare(&problem).unwrap();
+        for rank in 0..prepared.problem().ranks() {
+            let schedule = prepared.rank(rank);
+            let [apart, in_place] = [Buffers::Apart, Buffers::InPlace]
+                .map(|buffers| compile(&prepared, &schedule, element, &amount, buffers));
+            prop_assert!(apart.is_ok() && in_place.is_ok(), "{apart:?}\n{in_place:?}");
+            prop_assert!(alike(&apart.unwrap(), &in_place.unwrap()));
+        }
+    }
+
+    /// Whatever a number of a schedule is changed into, there is a program that keeps to its memory, or a refusal; never a panic.
+    #[test]
+    fn a_spoilt_schedule_is_refused_or_harmless(
+        (problem, choice, amount) in requests(),
+        (rank, place) in any::<(prop::sample::Index, prop::sample::Index)>(),
+        number in prop_oneof![0usize..70, Just(usize::MAX), Just(usize::MAX / 2), Just(1 << 33)],
+    ) {
+        let prepared = choice.prepare(&problem).unwrap();
+        let mut schedule = prepared.rank(rank.index(prepared.problem().ranks()));
+        spoil(&mut schedule, place, number);
+        for buffers in [Buffers::Apart, Buffers::InPlace] {
+            let Ok(program) = compile(&prepared, &schedule, 8, &amount, buffers) else { continue };
+            let (input, output) = (program.input * 8, program.output * 8);
+            for Segment { memory, at, len } in program.segments() {
+                let limit = match (memory, buffers) {
+                    (Memory::Input, Buffers::Apart) => input,
+                    (Memory::Input, Buffers::InPlace) => 0,
+                    (Memory::Output, Buffers::Apart) => output,
+                    (Memory::Output, Buffers::InPlace) => input.max(output),
+                    (Memory::Scratch, _) => program.scratch,
+                    (Memory::Shared, _) => program.shared,
+                };
+                prop_assert!(u128::from(at as u64) + u128::from(len as u64) <= u128::from(limit as u64));
+            }
+        }
+    }
 }

@@ -4,17 +4,17 @@
 //! and corrected where it sends more or less than such a line says; the algorithm with the least is chosen. Far outside of what was
 //! measured a file is silent.
 
-use std::collections::BTreeSet;
-
 use allhands_schedule::{Choice, Collective, Problem, Topology};
 
-use super::{Cell, Tuning};
+use super::logs::{exp, ln, log2};
+use super::{Cell, Time, Tuning};
+use crate::server::Server;
 
 /// What a file says about a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// An algorithm.
-    pub algorithm: String,
+    /// Who could serve it.
+    pub server: Server,
     /// Its time there, measured or interpolated, in microseconds.
     pub microseconds: f64,
     /// From how many cells.
@@ -29,7 +29,7 @@ impl Tuning {
     pub fn advice(&self, collective: Collective, topology: &Topology, bytes: usize) -> Vec<Advice> {
         let shape = shape(topology);
         let distance = |cell: &Cell| {
-            let step = |one: usize, other: usize| (one as f64 / other as f64).log2().abs();
+            let step = |one: usize, other: usize| log2(one as f64 / other as f64).abs();
             step(cell.nodes, shape.0) + step(cell.ranks_per_node, shape.1)
         };
         let mine = || self.cells.iter().filter(|cell| cell.collective == collective.name());
@@ -38,7 +38,7 @@ impl Tuning {
         for cell in mine() {
             let (nodes, ranks, away) = (cell.nodes, cell.ranks_per_node, distance(cell));
             // One node and many nodes are different machines.
-            if (nodes == 1) == (shape.0 == 1) && away <= REACH.log2() && !shapes.contains(&(nodes, ranks, away)) {
+            if (nodes == 1) == (shape.0 == 1) && away <= log2(REACH) && !shapes.contains(&(nodes, ranks, away)) {
                 shapes.push((nodes, ranks, away));
             }
         }
@@ -49,7 +49,7 @@ impl Tuning {
         for &(nodes, ranks, away) in &shapes {
             let cells = mine().filter(|cell| (cell.nodes, cell.ranks_per_node) == (nodes, ranks));
             let times = at_size(cells.collect(), bytes);
-            let carry = |(name, time, cells): Known| Some((carried(&name, (nodes, ranks), shape)?, time, cells));
+            let carry = |(server, time, cells): Known| Some((carried(&server, (nodes, ranks), shape)?, time, cells));
             let times: Vec<Known> = if away == 0.0 { times } else { times.into_iter().filter_map(carry).collect() };
             if !times.is_empty() {
                 let weight = 1.0 / (away + 1e-9);
@@ -72,8 +72,8 @@ impl Tuning {
         };
         let as_the_best = Some(least(&|time, unlike| time * unlike) / least(&|time, _| time));
         let as_the_best = as_the_best.filter(|factor| factor.is_finite()).unwrap_or(1.0);
-        let corrected = |((algorithm, time, cells), unlike): (Known, Option<f64>)| Advice {
-            algorithm,
+        let corrected = |((server, time, cells), unlike): (Known, Option<f64>)| Advice {
+            server,
             microseconds: time * unlike.unwrap_or(as_the_best),
             cells,
         };
@@ -83,39 +83,27 @@ impl Tuning {
     }
 }
 
-/// What is known of an algorithm at some place: its name, its time, and from how many cells.
-type Known = (String, f64, usize);
+/// What is known of somebody who serves at some place: who, the time, and from how many cells.
+type Known = (Server, f64, usize);
 
 /// Whether an algorithm's settings have numbers: one of many settings, each of which was measured here and there.
-fn numbered(algorithm: &str) -> bool {
-    algorithm.split_once(':').is_some_and(|(_, settings)| settings.contains(|letter: char| letter.is_ascii_digit()))
+fn numbered(server: &Server) -> bool {
+    server.choice().is_some_and(|choice| !choice.numbers().is_empty())
 }
 
 /// A setting for another shape: its numbers that are those of the shape it was measured on (ranks of a node, all ranks, nodes) become
 /// those of the other; one stays one. Other numbers were right for that shape, and say nothing about another.
-pub(super) fn carried(algorithm: &str, from: (usize, usize), to: (usize, usize)) -> Option<String> {
-    let Some((name, settings)) = algorithm.split_once(':').filter(|_| numbered(algorithm)) else {
-        return Some(algorithm.into());
-    };
+pub(super) fn carried(server: &Server, from: (usize, usize), to: (usize, usize)) -> Option<Server> {
     let own = |(nodes, ranks): (usize, usize)| [1, ranks, nodes * ranks, nodes];
-    let mut written = format!("{name}:");
-    let mut rest = settings;
-    while !rest.is_empty() {
-        let words = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
-        let digits = rest[words..].find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len() - words);
-        written += &rest[..words];
-        if digits > 0 {
-            let number: usize = rest[words..words + digits].parse().ok()?;
-            let place = own(from).iter().position(|known| *known == number)?;
-            written += &own(to)[place].to_string();
-        }
-        rest = &rest[words + digits..];
+    let carry = |number: usize| Some(own(to)[own(from).iter().position(|known| *known == number)?]);
+    match server {
+        Server::Schedule(choice) => choice.with_numbers(|_, number| carry(number)).map(Server::Schedule),
+        Server::Library => Some(Server::Library),
     }
-    Some(written)
 }
 
-/// On a small shape a setting may be the default, and known by that name: with 2 ranks of a node `radix=2`. Adds it by the name that
-/// it has on the other shape.
+/// On a small shape a setting may be the default, and known as that: with 2 ranks of a node `radix=2`. Adds it as what it is on the
+/// other shape.
 fn same_by_default(
     collective: Collective,
     here: (usize, usize),
@@ -125,25 +113,26 @@ fn same_by_default(
     let [one, other] = lists;
     let (of_one, of_other) = (one.clone(), other.clone());
     for (shape, list, known) in [(shapes[0], one, of_other), (shapes[1], other, of_one)] {
-        for (name, ..) in known.into_iter().filter(|known| numbered(&known.0)) {
-            let plain = name.split(':').next().unwrap_or_default();
-            let Some(default) = list.iter().find(|known| known.0 == plain).cloned() else { continue };
-            let there = carried(&name, here, shape);
-            if list.iter().all(|known| known.0 != name)
-                && there.is_some_and(|there| same(collective, &there, plain, shape))
+        for (server, ..) in known.into_iter().filter(|known| numbered(&known.0)) {
+            let Some(plain) = server.choice().map(Choice::unset) else { continue };
+            let default = list.iter().find(|known| known.0.choice() == Some(&plain));
+            let Some(default) = default.cloned() else { continue };
+            let there = carried(&server, here, shape);
+            let there = there.as_ref().and_then(Server::choice);
+            if list.iter().all(|known| known.0 != server)
+                && there.is_some_and(|there| same(collective, there, &plain, shape))
             {
-                list.push((name, default.1, default.2));
+                list.push((server, default.1, default.2));
             }
         }
     }
 }
 
 /// Whether two settings do the same on a shape, as three of its ranks see it.
-fn same(collective: Collective, one: &str, other: &str, (nodes, ranks): (usize, usize)) -> bool {
+fn same(collective: Collective, one: &Choice, other: &Choice, (nodes, ranks): (usize, usize)) -> bool {
     let Ok(topology) = Topology::regular(nodes, ranks) else { return false };
     let problem = Problem::new(collective, topology);
-    let prepared = |name| Choice::parse(collective, name).and_then(|choice| choice.prepare(&problem)).ok();
-    let (Some(one), Some(other)) = (prepared(one), prepared(other)) else { return false };
+    let (Ok(one), Ok(other)) = (one.prepare(&problem), other.prepare(&problem)) else { return false };
     let last = nodes * ranks - 1;
     one.blocks() == other.blocks() && [0, last / 2, last].iter().all(|&rank| one.rank(rank) == other.rank(rank))
 }
@@ -151,30 +140,33 @@ fn same(collective: Collective, one: &str, other: &str, (nodes, ranks): (usize, 
 /// Times between some places, which count as they are weighted: the mean of logarithms, for every algorithm that is known at any; with
 /// numbers in its settings, at all.
 fn blend(lists: &[(f64, Vec<Known>)]) -> Vec<Known> {
-    let everywhere = |name: &str| lists.iter().all(|(_, list)| list.iter().any(|known| known.0 == name));
-    let algorithms = lists.iter().flat_map(|(_, list)| list.iter().map(|known| known.0.as_str()));
-    let algorithms: BTreeSet<&str> = algorithms.filter(|name| !numbered(name) || everywhere(name)).collect();
+    let everywhere = |server: &Server| lists.iter().all(|(_, list)| list.iter().any(|known| known.0 == *server));
+    let servers = lists.iter().flat_map(|(_, list)| list.iter().map(|known| &known.0));
+    let mut servers: Vec<&Server> = servers.filter(|server| !numbered(server) || everywhere(server)).collect();
+    // Among equal times the first by name is chosen, wherever it stands in the file.
+    servers.sort_by_cached_key(|server| server.to_string());
+    servers.dedup();
     let weights: f64 = lists.iter().map(|(weight, _)| weight).sum();
-    let blended = |algorithm: &str| {
+    let blended = |server: &Server| {
         let (mut logs, mut cells) = (0.0, 0);
         for (weight, list) in lists {
-            let listed = list.iter().find(|known| known.0 == algorithm);
-            logs += weight * listed.map_or_else(|| guess(algorithm, list, lists), |known| known.1.ln());
+            let listed = list.iter().find(|known| known.0 == *server);
+            logs += weight * listed.map_or_else(|| guess(server, list, lists), |known| ln(known.1));
             cells += listed.map_or(0, |known| known.2);
         }
-        (algorithm.to_string(), (logs / weights).exp(), cells)
+        (server.clone(), exp(logs / weights), cells)
     };
-    algorithms.into_iter().map(blended).collect()
+    servers.into_iter().map(blended).collect()
 }
 
 /// The logarithm of an algorithm's time at a place where it was not measured: from where it was, by what the algorithms did that were
 /// measured at both places. It was not measured because it promised little: it took as long as half of those listed at least.
-fn guess(algorithm: &str, list: &[Known], lists: &[(f64, Vec<Known>)]) -> f64 {
-    let mut logs: Vec<f64> = list.iter().map(|known| known.1.ln()).collect();
+fn guess(server: &Server, list: &[Known], lists: &[(f64, Vec<Known>)]) -> f64 {
+    let mut logs: Vec<f64> = list.iter().map(|known| ln(known.1)).collect();
     logs.sort_by(f64::total_cmp);
     let elsewhere = lists.iter().filter_map(|(_, other)| {
-        let there = other.iter().find(|known| known.0 == algorithm)?.1.ln();
-        let change = |here: &Known| Some(here.1.ln() - other.iter().find(|known| known.0 == here.0)?.1.ln());
+        let there = ln(other.iter().find(|known| known.0 == *server)?.1);
+        let change = |here: &Known| Some(ln(here.1) - ln(other.iter().find(|known| known.0 == here.0)?.1));
         let changes: Vec<f64> = list.iter().filter_map(change).collect();
         (!changes.is_empty()).then(|| there + changes.iter().sum::<f64>() / changes.len() as f64)
     });
@@ -200,7 +192,7 @@ const BYTES_OF_A_STEP: f64 = 4096.0;
 /// that were measured; nothing where that cannot be told.
 fn unlike(
     collective: Collective,
-    algorithm: &str,
+    server: &Server,
     topology: &Topology,
     bytes: usize,
     between: &[Weighted],
@@ -208,7 +200,7 @@ fn unlike(
     if between.iter().any(|known| known.shape == shape(topology)) {
         return Some(1.0);
     }
-    let choice = Choice::parse(collective, algorithm).ok()?;
+    let choice = server.choice()?;
     let cost = |topology: Topology| {
         let prepared = choice.prepare(&Problem::new(collective, topology)).ok()?;
         let cut = matches!(collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
@@ -216,14 +208,14 @@ fn unlike(
         let cost = prepared.cost();
         // One more for what is no message: copies, meetings. Messages at once are no single one: a rank sends one after the other.
         let messages = cost.steps.max(cost.messages) as f64;
-        Some((1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP).ln())
+        Some(ln(1.0 + messages + cost.blocks as f64 * block / BYTES_OF_A_STEP))
     };
     let (mut logs, mut weights) = (0.0, 0.0);
     for Weighted { shape: (nodes, ranks), weight } in between {
         logs += weight * cost(Topology::regular(*nodes, *ranks).ok()?)?;
         weights += weight;
     }
-    Some((cost(topology.clone())? - logs / weights).exp())
+    Some(exp(cost(topology.clone())? - logs / weights))
 }
 
 /// Nodes, and ranks on the fullest of them.
@@ -234,11 +226,11 @@ fn shape(topology: &Topology) -> (usize, usize) {
 /// The times of algorithms at a size, on one shape, from the cells below and above it; and from how many cells.
 fn at_size(mut cells: Vec<&Cell>, bytes: usize) -> Vec<Known> {
     cells.sort_by_key(|cell| cell.bytes);
-    let size = |bytes: usize| (bytes.max(1) as f64).ln();
+    let size = |bytes: usize| ln(bytes.max(1) as f64);
     let below = cells.iter().rev().find(|cell| cell.bytes <= bytes);
     let above = cells.iter().find(|cell| cell.bytes >= bytes);
     let (Some(low), Some(high)) = (below.or(above), above.or(below)) else { return vec![] };
-    let outside = |cell: &Cell| (size(bytes) - size(cell.bytes)).abs() > REACH.ln() + 1e-9;
+    let outside = |cell: &Cell| (size(bytes) - size(cell.bytes)).abs() > ln(REACH) + 1e-9;
     if low.bytes == high.bytes {
         let alone = below.is_none() || above.is_none();
         if alone && outside(low) {
@@ -251,7 +243,10 @@ fn at_size(mut cells: Vec<&Cell>, bytes: usize) -> Vec<Known> {
 }
 
 impl Cell {
+    /// What is not known to this version is left out.
     fn known(&self) -> Vec<Known> {
-        self.times.iter().map(|time| (time.algorithm.clone(), time.median_us, 1)).collect()
+        let Ok(collective) = self.collective.parse() else { return vec![] };
+        let known = |time: &Time| Some((Server::parse(collective, &time.algorithm).ok()?, time.median_us, 1));
+        self.times.iter().filter_map(known).collect()
     }
 }

@@ -26,7 +26,7 @@ fn file(cells: &[Cell]) -> Tuning {
 fn best(tuning: &Tuning, nodes: usize, ranks: usize, bytes: usize) -> Option<(String, f64)> {
     let topology = Topology::regular(nodes, ranks).unwrap();
     let advice = tuning.advice(Collective::Allreduce, &topology, bytes);
-    advice.first().map(|advice| (advice.algorithm.clone(), advice.microseconds))
+    advice.first().map(|advice| (advice.server.to_string(), advice.microseconds))
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn an_algorithm_that_was_left_out_is_no_faster_than_half_of_the_others() {
         cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)]),
     ]);
     let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
-    let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+    let ring = advice.iter().find(|advice| advice.server.to_string() == "ring").unwrap();
     assert!((ring.microseconds - 200.0f64.sqrt()).abs() < 1e-9 && ring.cells == 1, "{advice:?}");
     // One that nobody can be compared with is as slow as the slowest.
     let tuning = file(&[cell((2, 4), 16, &[("ring", 1.0)]), cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)])]);
     let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
-    let ring = advice.iter().find(|advice| advice.algorithm == "ring").unwrap();
+    let ring = advice.iter().find(|advice| advice.server.to_string() == "ring").unwrap();
     assert!((ring.microseconds - 2.0).abs() < 1e-9, "{advice:?}");
 }
 
@@ -81,12 +81,12 @@ fn shapes_in_between_are_interpolated_and_distant_ones_unknown() {
 fn numbers_in_settings_count_where_they_were_measured() {
     let at = |bytes, times: &[(&str, f64)]| cell((2, 4), bytes, times);
     let tuning = file(&[
-        at(8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=1,2", 1.0), ("cyclic-shift:ports=7", 2.0)]),
-        at(128, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=7", 2.0)]),
-        cell((2, 2), 8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:ports=7", 2.0)]),
+        at(8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(1,3)", 1.0), ("cyclic-shift:phases=8(7)", 2.0)]),
+        at(128, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(7)", 2.0)]),
+        cell((2, 2), 8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(7)", 2.0)]),
     ]);
-    assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "cyclic-shift:ports=1,2");
-    assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "cyclic-shift:ports=7");
+    assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "cyclic-shift:phases=8(1,3)");
+    assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "cyclic-shift:phases=8(7)");
     assert!(["nap", "ring"].contains(&best(&tuning, 2, 3, 8).unwrap().0.as_str()));
 }
 
@@ -97,7 +97,7 @@ fn an_algorithm_that_folds_is_not_taken_for_a_smooth_one() {
     let tuning = file(&[cell((2, 4), 8, &times(2.0, 2.4)), cell((2, 2), 8, &times(1.0, 1.2))]);
     let topology = Topology::regular(2, 3).unwrap();
     let advice = tuning.advice(Collective::Allreduce, &topology, 8);
-    assert_eq!(advice[0].algorithm, "ring");
+    assert_eq!(advice[0].server.to_string(), "ring");
     let line = |at_8: f64, at_4: f64| {
         let part = (3.0f64 / 2.0).log2();
         (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
@@ -111,7 +111,7 @@ fn an_algorithm_that_folds_is_not_taken_for_a_smooth_one() {
     let known = |mpi, doubling| [("mpi", mpi), ("recursive-doubling", doubling)];
     let tuning = file(&[cell((2, 4), 8, &known(1.9, 2.0)), cell((2, 2), 8, &known(0.95, 1.0))]);
     let advice = tuning.advice(Collective::Allreduce, &topology, 8);
-    assert_eq!(advice[0].algorithm, "mpi");
+    assert_eq!(advice[0].server, Server::Library);
     assert!((advice[0].microseconds / (line(1.9, 0.95) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
 }
 
@@ -121,23 +121,33 @@ fn the_mpis_own_changes_as_the_best_of_the_others_and_not_as_the_worst() {
     let times = |mpi, ring, doubling| [("mpi", mpi), ("ring", ring), ("recursive-doubling", doubling)];
     let tuning = file(&[cell((2, 4), 8, &times(1.9, 2.0, 2.0)), cell((2, 2), 8, &times(0.95, 1.0, 1.0))]);
     let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 3).unwrap(), 8);
-    let names: Vec<&str> = advice.iter().map(|advice| advice.algorithm.as_str()).collect();
+    let names: Vec<String> = advice.iter().map(|advice| advice.server.to_string()).collect();
     assert_eq!(names, ["mpi", "ring", "recursive-doubling"]);
     assert!((advice[0].microseconds / advice[1].microseconds - 0.95).abs() < 1e-9, "{advice:?}");
 }
 
 #[test]
 fn the_shapes_own_numbers_are_carried_to_other_shapes() {
-    let carry = |name: &str| super::advice::carried(name, (2, 4), (2, 3));
-    for (name, there) in [
-        ("nap:local=shared", Some("nap:local=shared")),
-        ("cyclic-shift:radix=4", Some("cyclic-shift:radix=3")),
-        ("cyclic-shift:radix=8", Some("cyclic-shift:radix=6")),
-        ("multi-leader:leaders=4:level=1:local=shared", Some("multi-leader:leaders=3:level=1:local=shared")),
-        ("cyclic-shift:phases=2(-1,1):local=shared", Some("cyclic-shift:phases=2(-1,1):local=shared")),
-        ("cyclic-shift:radix=5", None),
+    let read = |collective, name| Server::parse(collective, name).unwrap();
+    for (collective, name, there) in [
+        (Collective::Allreduce, "mpi", Some("mpi")),
+        (Collective::Allreduce, "nap:local=shared", Some("nap:local=shared")),
+        (Collective::Bcast, "cyclic-shift:radix=4", Some("cyclic-shift:radix=3")),
+        (Collective::Bcast, "cyclic-shift:radix=8", Some("cyclic-shift:radix=6")),
+        (
+            Collective::Allgather,
+            "multi-leader:leaders=4:level=1:local=shared",
+            Some("multi-leader:leaders=3:level=1:local=shared"),
+        ),
+        (
+            Collective::Allreduce,
+            "cyclic-shift:phases=2(-1,1):local=shared",
+            Some("cyclic-shift:phases=2(-1,1):local=shared"),
+        ),
+        (Collective::Bcast, "cyclic-shift:radix=5", None),
     ] {
-        assert_eq!(carry(name).as_deref(), there, "{name}");
+        let carried = super::advice::carried(&read(collective, name), (2, 4), (2, 3));
+        assert_eq!(carried, there.map(|there| read(collective, there)), "{name}");
     }
     // All at once, with 4 ranks; with 2 that is the default, and known by its name.
     let bcast = |shape, times: &[(&str, f64)]| Cell { collective: "bcast".into(), ..cell(shape, 64, times) };
@@ -146,7 +156,7 @@ fn the_shapes_own_numbers_are_carried_to_other_shapes() {
         bcast((1, 2), &[("binomial", 1.0), ("cyclic-shift", 0.9)]),
     ]);
     let advice = tuning.advice(Collective::Bcast, &Topology::regular(1, 3).unwrap(), 64);
-    assert_eq!(advice[0].algorithm, "cyclic-shift:radix=3", "{advice:?}");
+    assert_eq!(advice[0].server.to_string(), "cyclic-shift:radix=3", "{advice:?}");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Parts laid side by side, wave after wave, and each message led to its slot.
 
-use rayon::prelude::*;
-
 use super::kinds::Kinds;
 use super::part::{Awaited, Part, Wave};
 use super::{END, Flat, Message, Step};
+use crate::crew::Crew;
 use crate::{Error, Result};
 
 /// Among so many receives of a rank a message is looked for one by one.
@@ -12,7 +11,7 @@ const FEW: usize = 32;
 
 impl Flat {
     /// Lays the waves of all parts one after the other, and lets messages find their slots. Where each wave begins, and the end.
-    pub(super) fn join(&mut self, parts: Vec<Part>) -> Result<Vec<u32>> {
+    pub(super) fn join(&mut self, parts: Vec<Part>, crew: Crew) -> Result<Vec<u32>> {
         let total = |count: fn(&Wave) -> usize| parts.iter().flat_map(|part| &part.waves).map(count).sum::<usize>();
         let (steps, messages, slots) =
             (total(|wave| wave.steps.len()), total(|wave| wave.messages.len()), total(|wave| wave.awaited.len()));
@@ -31,12 +30,12 @@ impl Flat {
             (messages, concat(&parts, slots, |wave| &wave.awaited, awaiting))
         };
         let (starts, (messages, awaited)) =
-            beside(parts.len() > 1, || self.lay_steps(&parts, &works_of, steps), lay_messages);
+            crew.if_worth(parts.len() > 1).beside(|| self.lay_steps(&parts, &works_of, steps), lay_messages);
         drop(parts);
         self.messages = messages;
         self.message_of = vec![END; slots];
         if !self.match_near(&awaited) {
-            self.match_all(&awaited)?;
+            self.match_all(&awaited, crew)?;
         }
         Ok(starts)
     }
@@ -122,7 +121,7 @@ impl Flat {
     }
 
     /// Gives every message its slot: the n-th from a to b goes to the n-th receive that b posts for a.
-    fn match_all(&mut self, awaited: &[Awaited]) -> Result<()> {
+    fn match_all(&mut self, awaited: &[Awaited], crew: Crew) -> Result<()> {
         let mut wanted: Vec<(u32, u64, u32)> = Vec::with_capacity(awaited.len());
         let key = |via: u32, from: u32| u64::from(via) << 32 | u64::from(from);
         for participant in 0..self.len() {
@@ -144,8 +143,8 @@ impl Flat {
         let mut sent: Vec<(u32, u64, u32)> = (self.messages.iter().enumerate())
             .map(|(index, message)| (message.to, key(via(message, index), message.from), index as u32))
             .collect();
-        wanted.par_sort_unstable();
-        sent.par_sort_unstable();
+        crew.sort(&mut wanted);
+        crew.sort(&mut sent);
         let unmatched = |receiver: u32| Err(Error::Unmatched { rank: receiver as usize });
         for (&(to, by, index), &(receiver, of, slot)) in sent.iter().zip(&wanted) {
             if (to, by) != (receiver, of) {
@@ -184,13 +183,4 @@ fn waves(parts: &[Part], wave: usize) -> impl Iterator<Item = (usize, &Wave)> {
 
 fn longest(parts: &[Part]) -> usize {
     parts.iter().map(|part| part.waves.len()).max().unwrap_or(0)
-}
-
-/// Two things, on two threads if that is worth it.
-pub(super) fn beside<A: Send, B: Send>(
-    worth: bool,
-    a: impl FnOnce() -> A + Send,
-    b: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    if worth { rayon::join(a, b) } else { (a(), b()) }
 }

@@ -11,14 +11,13 @@ mod part;
 mod waves;
 
 use allhands_schedule::{Schedule, Topology};
-use rayon::prelude::*;
 
 pub(crate) use self::part::Part;
 pub(crate) use self::waves::Waves;
 
-use self::join::beside;
 use self::kinds::Kinds;
 use self::part::Tally;
+use crate::crew::Crew;
 use crate::sizes::Sizes;
 use crate::{Error, Machine, Result};
 
@@ -219,6 +218,7 @@ impl Flat {
         sizes: &Sizes,
         topology: &Topology,
         cast: &impl Cast,
+        crew: Crew,
     ) -> Result<Flat> {
         let part = |first: usize| {
             let mut part = Part::default();
@@ -227,18 +227,20 @@ impl Flat {
             }
             part
         };
+        let starts: Vec<usize> = (0..cast.len()).step_by(CHUNK).collect();
         // Asking other threads for help takes longer than one chunk.
-        let parts = if cast.len() <= CHUNK {
-            vec![part(0)]
-        } else {
-            let starts: Vec<usize> = (0..cast.len()).step_by(CHUNK).collect();
-            starts.par_iter().map(|&first| part(first)).collect()
-        };
-        Flat::of(parts, sizes, topology, cast)
+        let parts = crew.if_worth(starts.len() > 1).map(&starts, part);
+        Flat::of(parts, sizes, topology, cast, crew)
     }
 
     /// All participants, flattened part by part.
-    pub(crate) fn of(parts: Vec<Part>, sizes: &Sizes, topology: &Topology, cast: &impl Cast) -> Result<Flat> {
+    pub(crate) fn of(
+        parts: Vec<Part>,
+        sizes: &Sizes,
+        topology: &Topology,
+        cast: &impl Cast,
+        crew: Crew,
+    ) -> Result<Flat> {
         let mut flat = Flat {
             unit: sizes.unit,
             first_step: vec![END; cast.len()],
@@ -264,9 +266,9 @@ impl Flat {
         if flat.tally.shares && topology.depth() == 0 {
             return Err(Error::NoNodes);
         }
-        let several = parts.len() > 1;
-        let starts = flat.join(parts)?;
-        let (waves, measured) = beside(several, || Waves::new(&flat, starts), || flat.measure(topology));
+        let several = crew.if_worth(parts.len() > 1);
+        let starts = flat.join(parts, crew)?;
+        let (waves, measured) = several.beside(|| Waves::new(&flat, starts), || flat.measure(topology));
         flat.waves = waves;
         flat.set(measured, topology, cast);
         Ok(flat)

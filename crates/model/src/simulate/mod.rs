@@ -14,6 +14,7 @@ pub use self::noise::Noise;
 
 use self::engine::Engine;
 use self::lanes::Lanes;
+use crate::crew::Crew;
 use crate::flat::{Cast, Everybody, Flat};
 use crate::sizes::Sizes;
 use crate::symmetry::{Check, OneNode};
@@ -87,6 +88,7 @@ pub struct Simulator<'a> {
     /// Blocks as if they were equal where a vector cannot be cut evenly.
     rounded: bool,
     noise: Noise,
+    crew: Crew,
     kept: Option<Kept>,
 }
 
@@ -113,8 +115,17 @@ impl<'a> Simulator<'a> {
     }
 
     fn with(problem: &'a Problem, blocks: usize, make: Box<dyn Fn(usize) -> Schedule + Sync + 'a>) -> Simulator<'a> {
-        let noise = Noise::default();
-        Simulator { problem, blocks, make, exact: false, check: Check::Thorough, rounded: false, noise, kept: None }
+        Simulator {
+            problem,
+            blocks,
+            make,
+            exact: false,
+            check: Check::Thorough,
+            rounded: false,
+            noise: Noise::default(),
+            crew: Crew::Everybody,
+            kept: None,
+        }
     }
 
     /// Simulates every rank, also where one node could stand for all.
@@ -130,6 +141,11 @@ impl<'a> Simulator<'a> {
     /// For ranking many candidates: lets one node stand for all after comparing a few, and cuts vectors as if evenly.
     pub(crate) fn roughly(self) -> Simulator<'a> {
         Simulator { check: Check::Quick, rounded: true, ..self }
+    }
+
+    /// On the calling thread, without the help of others.
+    pub(crate) fn alone(self) -> Simulator<'a> {
+        Simulator { crew: Crew::Alone, ..self }
     }
 
     /// The time on a machine.
@@ -168,10 +184,13 @@ impl<'a> Simulator<'a> {
         self.kept = None;
         let topology = &self.problem.topology;
         let one_node = OneNode::new(topology).filter(|node| !exact && !node.few(self.check));
-        let symmetric = one_node.and_then(|node| node.flat(&*self.make, &sizes, self.check));
+        let symmetric = one_node.and_then(|node| node.flat(&*self.make, &sizes, self.check, self.crew));
         let (flat, mode) = match symmetric {
             Some(flat) => (flat?, Mode::Symmetric),
-            None => (Flat::new(&*self.make, &sizes, topology, &Everybody::new(topology, as_ranks))?, Mode::Exact),
+            None => {
+                let everybody = Everybody::new(topology, as_ranks);
+                (Flat::new(&*self.make, &sizes, topology, &everybody, self.crew)?, Mode::Exact)
+            }
         };
         self.kept = Some(Kept { flat, mode, scales: sizes.equal(), as_ranks, amount });
         Ok(())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use allhands::Server;
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 
@@ -165,10 +166,9 @@ impl Lines {
         wish: Wish<'_>,
     ) -> Result<Result<Means, String>, Unserved> {
         let (plan, why) = wish.plan(|options| comm.plan_while(call, options, &self.meanwhile(session)))?;
-        let algorithm = plan.algorithm();
-        Ok(match algorithm.as_str() {
-            "mpi" => Err(why),
-            _ => Ok(Means::Plan(plan, Arc::new(Chosen { algorithm, why }))),
+        Ok(match plan.server() {
+            Server::Library => Err(why),
+            Server::Schedule(choice) => Ok(Means::Plan(plan, Arc::new(Chosen { algorithm: choice.to_string(), why }))),
         })
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum Reduction {
 
 pub(crate) fn reduction(parameters: &Parameters) -> Result<Reduction> {
     let word = parameters.word("reduction", &["lines", "chunks"])?;
-    if parameters.get("reduction").is_some() && !shared(parameters)? {
+    if parameters.setting("reduction").is_some() && !shared(parameters)? {
         return Err(parameters.wrong("reduction", "is given without local=shared", "local=shared beside it"));
     }
     Ok(if word == "chunks" { Reduction::Chunks } else { Reduction::Lines })

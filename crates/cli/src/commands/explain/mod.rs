@@ -178,17 +178,18 @@ impl Explain {
         let problem = &Problem { topology, reduction, ..problem.clone() };
         let decision = evidence.decide_within(problem, each as usize, allowance)?;
         let mut out = screen::stdout();
-        writeln!(out, "{}, {}: {}", asked(problem), Sizes::words(each), decision.algorithm)?;
+        writeln!(out, "{}, {}: {}", asked(problem), Sizes::words(each), decision.server)?;
         writeln!(out, "because of {}\n", decision.why)?;
         let header = format!("lower bound on {}", evidence.machine().name);
         let mut table = screen::table(&["algorithm", "us", "x best", &header, "memory a rank"]);
         screen::unbroken(&mut table, &[0, 1, 2, 3, 4]);
-        for (name, time) in &decision.best {
-            let prepared = Choice::parse(problem.collective, name)?.prepare(problem)?;
+        for (server, time) in &decision.best {
+            let Some(choice) = server.choice() else { continue };
+            let prepared = choice.prepare(problem)?;
             let bound = Bound::new(problem, evidence.machine(), Amount::bytes(each), prepared.shares());
             let times = [*time, time / decision.best[0].1, bound.seconds() * 1e6].map(|number| format!("{number:.2}"));
             let memory = memory(&prepared, Amount::bytes(unit));
-            table.add_row([vec![name.clone()], times.to_vec(), vec![Sizes::words(memory)]].concat());
+            table.add_row([vec![choice.to_string()], times.to_vec(), vec![Sizes::words(memory)]].concat());
         }
         writeln!(out, "{}", table.trim_fmt())?;
         out.flush()?;
@@ -211,7 +212,8 @@ fn programs(prepared: &Prepared, rank: Option<usize>, bytes: u64) -> Result<()> 
     };
     for rank in ranks {
         writeln!(out, "# rank {rank} of {}: {} {}", problem.ranks(), problem.collective, prepared.choice())?;
-        write!(out, "{}", allhands::program_text(prepared, rank, bytes as usize, 1))?;
+        let program = allhands::program_text(prepared, rank, bytes as usize, 1);
+        write!(out, "{}", program.map_err(|error| Failure::Wrong(error.to_string()))?)?;
     }
     out.flush()?;
     Ok(())

@@ -125,7 +125,7 @@ fn movement(problem: &Problem, parameters: &Parameters, widths: Widths) -> Resul
 pub(crate) fn bruck_widths(problem: &Problem, parameters: &Parameters) -> Result<Widths> {
     let p = problem.ranks();
     if let Some(ports) = parameters.list("ports", 1)? {
-        if parameters.get("radix").is_some() {
+        if parameters.setting("radix").is_some() {
             return Err(parameters.wrong("ports", "is given beside radix", "one of the two"));
         }
         if !product_reaches(ports.iter().map(|ports| ports.saturating_add(1)), p) {

@@ -31,6 +31,7 @@ use crate::compose::{embed, reverse};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
+use crate::setting::{self, Factor, Setting};
 use crate::{Combine, Few, Problem, Result, Round, Space, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -364,7 +365,7 @@ impl Walker<'_> {
 /// Reads the phases and checks that they cover the ranks, or the nodes.
 fn family(problem: &Problem, parameters: &Parameters) -> Result<Family> {
     let (p, nodes) = (problem.ranks(), problem.topology.regions(1));
-    let Some(text) = parameters.get("phases") else {
+    let Some(setting) = parameters.setting("phases") else {
         let factor = if uses_memory(parameters) { nodes } else { p };
         let up = vec![1; ceil_log(2, factor)];
         let inner = if factor == 1 { vec![] } else { vec![Phase { factor, stride: 1, down: vec![], up }] };
@@ -379,7 +380,12 @@ fn family(problem: &Problem, parameters: &Parameters) -> Result<Family> {
         )
     };
     let wrong = |fact: String| parameters.wrong("phases", fact, legal());
-    let family = parse(text).map_err(wrong)?;
+    let family = match setting {
+        Setting::Factors(factors) => nested(factors),
+        // The form is wrong somewhere; this says where.
+        other => setting::factors(&other.to_string()).and_then(|factors| nested(&factors)),
+    };
+    let family = family.map_err(wrong)?;
     if family.nodes() != p && family.nodes() != nodes {
         let fact = format!("has factors that multiply to {}", family.nodes());
         return Err(wrong(fact));
@@ -391,30 +397,15 @@ fn family(problem: &Problem, parameters: &Parameters) -> Result<Family> {
     Ok(family)
 }
 
-fn parse(text: &str) -> std::result::Result<Family, String> {
-    let mut read: Vec<(usize, Vec<isize>)> = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let (factor, after) = rest.split_once('(').ok_or("has a factor without ports in brackets")?;
-        let (ports, after) = after.split_once(')').ok_or("has a bracket that is not closed")?;
-        let factor: usize = factor
-            .trim()
-            .parse()
-            .ok()
-            .filter(|&factor| factor >= 2)
-            .ok_or_else(|| format!("has {:?} where a factor of at least 2 belongs", factor.trim()))?;
-        let number = |port: &str| port.parse::<isize>().ok().filter(|&port| port != 0 && port.unsigned_abs() < factor);
-        let ports: Option<Vec<isize>> = ports.split([',', ' ']).filter(|port| !port.is_empty()).map(number).collect();
-        let ports = ports.filter(|ports| !ports.is_empty()).ok_or_else(|| {
-            format!("has ports of factor {factor} that are not numbers from 1 to {}, or their negatives", factor - 1)
-        })?;
+/// Factors that open and close each other.
+fn nested(read: &[Factor]) -> std::result::Result<Family, String> {
+    setting::legal(read)?;
+    for Factor { factor, ports } in read {
         if ports.windows(2).any(|pair| pair[0] > 0 && pair[1] < 0) {
             return Err(format!("has a reduce_scatter step after an allgather step in factor {factor}"));
         }
-        read.push((factor, ports));
-        rest = after.trim_start();
     }
-    let opened = read.iter().take_while(|(_, ports)| ports.iter().all(|&port| port < 0)).count();
+    let opened = read.iter().take_while(|factor| factor.ports.iter().all(|&port| port < 0)).count();
     let closed =
         read.len().checked_sub(opened).filter(|&closed| closed >= opened).ok_or("opens more factors than it closes")?;
     let mut stride = 1;
@@ -430,8 +421,8 @@ fn parse(text: &str) -> std::result::Result<Family, String> {
         Ok(phase)
     };
     let mut outer = Vec::with_capacity(opened);
-    for (index, (factor, ports)) in read[..opened].iter().enumerate() {
-        let (closing, up) = &read[read.len() - 1 - index];
+    for (index, Factor { factor, ports }) in read[..opened].iter().enumerate() {
+        let Factor { factor: closing, ports: up } = &read[read.len() - 1 - index];
         if closing != factor || up.iter().any(|&port| port < 0) {
             return Err(format!(
                 "opens factor {factor} and does not close it with allgather steps, in reverse order, at the end"
@@ -440,7 +431,7 @@ fn parse(text: &str) -> std::result::Result<Family, String> {
         outer.push(phase(*factor, ports, up)?);
     }
     let mut inner = Vec::with_capacity(closed - opened);
-    for (factor, ports) in &read[opened..closed] {
+    for Factor { factor, ports } in &read[opened..closed] {
         inner.push(phase(*factor, ports, ports)?);
     }
     let family = Family { outer, inner };
@@ -592,7 +583,7 @@ mod tests {
             ("x(1)", "factor of at least 2"),
             ("8()", "not numbers"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = setting::factors(text).and_then(|factors| nested(&factors)).unwrap_err();
             assert!(error.contains(fact), "{text}: {error}");
         }
     }

@@ -33,7 +33,7 @@ type Digit = (usize, usize);
 fn digits(problem: &Problem, parameters: &Parameters) -> Result<Vec<Digit>> {
     let p = problem.ranks();
     let radices = match parameters.list("radices", 2)? {
-        Some(_) if parameters.get("radix").is_some() => {
+        Some(_) if parameters.setting("radix").is_some() => {
             return Err(parameters.wrong("radices", "is given beside radix", "one of the two"));
         }
         Some(radices) if !product_reaches(radices.iter().copied(), p) => {

@@ -1,0 +1,406 @@
+//! The collectives of a communicator, one definition each: a plan, the same with options, and calls that make or find their plan themselves.
+
+use allhands_schedule::Collective;
+
+use super::Comm;
+use crate::error::{Error, Result};
+use crate::kernels::Element;
+use crate::layout::Amount;
+use crate::op::Op;
+use crate::plan::{Options, Plan};
+
+/// The methods of one collective. What is asked for, from a plan's arguments or a call's, is the amount, the operation and the root.
+macro_rules! collective {
+    (
+        $(#[$about:meta])*
+        $collective:ident $generics:tt $element:ty, $arguments:tt => |$planner:pat_param| $asked:expr;
+        $(#[$plan_doc:meta])* plan $plan:ident;
+        $(#[$with_doc:meta])* plan $plan_with:ident;
+        $($(#[$call_doc:meta])* call $call:ident $given:tt => |$caller:pat_param| $wanted:expr, $run:ident $buffers:tt;)*
+    ) => {
+        $(#[$about])*
+        impl Comm {
+            collective!(@plan [$(#[$plan_doc])*] [$(#[$with_doc])*] $plan, $plan_with, $generics, $element, $arguments,
+                $planner, ($asked), $collective);
+            $(collective!(@call [$(#[$call_doc])*] $call, $generics, $element, $given, $caller, ($wanted), $collective,
+                $run, $buffers);)*
+        }
+    };
+
+    (@plan [$($plan_doc:tt)*] [$($with_doc:tt)*] $plan:ident, $plan_with:ident, [$($generic:tt)*], $element:ty,
+        ($($argument:ident: $type:ty),*), $planner:pat_param, $asked:expr, $collective:ident
+    ) => {
+        $($plan_doc)*
+        pub fn $plan $($generic)* (&self, $($argument: $type),*) -> Result<Plan<$element>> {
+            self.$plan_with($($argument,)* &Options::default())
+        }
+
+        #[doc = concat!("As [`", stringify!($plan), "`](Comm::", stringify!($plan), "), with options.")]
+        ///
+        /// They say which algorithm to use ([`Options::algorithm`]), whether every rank must get the same bits
+        /// ([`Options::identical`]), how much memory a rank may take ([`Options::memory`]), and whether to do without memory
+        /// that ranks share ([`Options::unshared`]). What is left out the library decides. Every rank passes the same.
+        $($with_doc)*
+        pub fn $plan_with $($generic)* (&self, $($argument: $type,)* options: &Options) -> Result<Plan<$element>> {
+            let $planner = self;
+            let (amount, op, root) = $asked;
+            self.plan(Collective::$collective, amount, op, root, options)
+        }
+    };
+
+    (@call [$($doc:tt)*] $call:ident, [$($generic:tt)*], $element:ty, ($($given:ident: $type:ty),*), $caller:pat_param,
+        $wanted:expr, $collective:ident, $run:ident, ($($buffer:expr),*)
+    ) => {
+        $($doc)*
+        pub fn $call $($generic)* (&self, $($given: $type),*) -> Result<()> {
+            let $caller = self;
+            let (amount, op, root) = $wanted;
+            self.cached::<$element>(Collective::$collective, amount, op, root)?.$run($($buffer),*)
+        }
+    };
+}
+
+collective! {
+    /// Every rank's elements, on every rank.
+    Allgather [<T: Element>] T, (count: usize) => |_| (Amount::Each(count), None, 0);
+
+    /// A plan to gather `count` elements of every rank, in rank order. The input has `count` elements, the output as many for each rank.
+    plan allgather_plan;
+
+    ///
+    /// ```
+    /// use allhands::{Options, Topology};
+    /// allhands::threads(Topology::regular(2, 2)?, |comm| {
+    ///     let options = Options::new().algorithm("bruck:radix=4");
+    ///     let mut plan = comm.allgather_plan_with(1, &options)?;
+    ///     let mut all = [0; 4];
+    ///     plan.run(&[comm.rank() as u32], &mut all)?;
+    ///     assert_eq!((all, plan.algorithm().as_str()), ([0, 1, 2, 3], "bruck:radix=4"));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    plan allgather_plan_with;
+
+    /// Gathers `mine` of every rank into `all`, in rank order.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut all = [0; 6];
+    ///     comm.allgather(&[comm.rank() as u32, 7], &mut all)?;
+    ///     assert_eq!(all, [0, 7, 1, 7, 2, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call allgather(mine: &[T], all: &mut [T]) => |_| (Amount::Each(mine.len()), None, 0), run(mine, all);
+}
+
+collective! {
+    /// Every rank's elements, which may be more on one than on another, on every rank.
+    Allgatherv [<T: Element>] T, (counts: &[usize]) => |_| (Amount::Listed(counts.into()), None, 0);
+
+    /// A plan to gather `counts[r]` elements of every rank r, one rank's after the other's. Every rank passes the same counts.
+    plan allgatherv_plan;
+    plan allgatherv_plan_with;
+
+    /// Gathers `counts[r]` elements of every rank r into `all`, one rank's after the other's.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mine = vec![comm.rank() as u32; comm.rank()]; // as many as the rank's number
+    ///     let mut all = [9; 3];
+    ///     comm.allgatherv(&mine, &mut all, &[0, 1, 2])?;
+    ///     assert_eq!(all, [1, 2, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call allgatherv(mine: &[T], all: &mut [T], counts: &[usize])
+        => |_| (Amount::Listed(counts.into()), None, 0), run(mine, all);
+}
+
+collective! {
+    /// Something from every rank for every rank.
+    Alltoall [<T: Element>] T, (count: usize) => |_| (Amount::Each(count), None, 0);
+
+    /// A plan to exchange `count` elements between every two ranks. Input and output have `count` elements for each rank.
+    plan alltoall_plan;
+
+    ///
+    /// ```
+    /// use allhands::{Options, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let mut plan = comm.alltoall_plan_with(1, &Options::new().memory(0))?; // nothing beside the buffers
+    ///     let mut received = [0; 4];
+    ///     plan.run(&[10, 11, 12, 13], &mut received)?;
+    ///     assert_eq!(received, [10 + comm.rank() as u32; 4]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    plan alltoall_plan_with;
+
+    /// Sends part r of `send` to rank r and receives its part into part r of `recv`, all parts equal.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let mine = 10 * comm.rank() as u32;
+    ///     let mut theirs = [0; 4];
+    ///     comm.alltoall(&[mine, mine + 1, mine + 2, mine + 3], &mut theirs)?; // two elements for each
+    ///     assert_eq!(theirs, if comm.rank() == 0 { [0, 1, 10, 11] } else { [2, 3, 12, 13] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call alltoall(send: &[T], recv: &mut [T])
+        => |comm| (Amount::Each(comm.equal_part(send.len())?), None, 0), run(send, recv);
+}
+
+collective! {
+    /// Something from every rank for every rank, which may be more for one than for another.
+    Alltoallv [<T: Element>] T, (send_counts: &[usize]) => |comm| (comm.count_matrix(send_counts)?, None, 0);
+
+    /// A plan to send `send_counts[r]` elements to every rank r, and to receive what each has for this one, one rank's after the other's. Ranks tell
+    /// each other their counts when the plan is made.
+    plan alltoallv_plan;
+    plan alltoallv_plan_with;
+
+    /// Sends `send_counts[r]` elements to every rank r, and receives what each has for this one, one rank's after the other's.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let mine = [comm.rank() as u32; 3];
+    ///     let mut theirs = vec![9; if comm.rank() == 0 { 2 } else { 4 }];
+    ///     comm.alltoallv(&mine, &[1, 2], &mut theirs)?; // one for rank 0, two for rank 1
+    ///     assert_eq!(theirs, if comm.rank() == 0 { vec![0, 1] } else { vec![0, 0, 1, 1] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call alltoallv(send: &[T], send_counts: &[usize], recv: &mut [T])
+        => |comm| (comm.count_matrix(send_counts)?, None, 0), run(send, recv);
+}
+
+collective! {
+    /// The reduction of all vectors, on every rank.
+    Allreduce [<T: Element>] T, (count: usize, op: Op<T>) => |_| (Amount::Each(count), Some(op), 0);
+
+    /// A plan to reduce vectors of `count` elements, the result on every rank.
+    plan allreduce_plan;
+
+    ///
+    /// ```
+    /// use allhands::{Op, Options, Topology};
+    /// allhands::threads(Topology::regular(2, 2)?, |comm| {
+    ///     let options = Options::new().algorithm("nap").identical(false);
+    ///     let mut plan = comm.allreduce_plan_with(3, Op::sum(), &options)?;
+    ///     let mut sum = [0.0; 3];
+    ///     plan.run(&[0.5; 3], &mut sum)?;
+    ///     assert_eq!((sum, plan.algorithm().as_str()), ([2.0; 3], "nap"));
+    ///     let unknown = Options::new().algorithm("telepathy");
+    ///     assert!(comm.allreduce_plan_with::<f64>(3, Op::sum(), &unknown).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    plan allreduce_plan_with;
+
+    /// Reduces `input` of all ranks into `output` on every rank.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut most = [0, 0];
+    ///     comm.allreduce(&[comm.rank() as u32, 5], &mut most, Op::max())?;
+    ///     assert_eq!(most, [2, 5]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call allreduce(input: &[T], output: &mut [T], op: Op<T>)
+        => |_| (Amount::Each(input.len()), Some(op), 0), run(input, output);
+
+    /// Reduces `buffer` of all ranks into `buffer`, on every rank.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut sum = [comm.rank() as f64, 1.0];
+    ///     comm.allreduce_in_place(&mut sum, Op::sum())?;
+    ///     assert_eq!(sum, [3.0, 3.0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call allreduce_in_place(buffer: &mut [T], op: Op<T>)
+        => |_| (Amount::Each(buffer.len()), Some(op), 0), run_in_place(buffer);
+}
+
+collective! {
+    /// The reduction of all vectors, a part of it on each rank, which may be more on one than on another.
+    ReduceScatter [<T: Element>] T, (counts: &[usize], op: Op<T>) => |_| (Amount::Listed(counts.into()), Some(op), 0);
+
+    /// A plan to reduce vectors, of which rank r gets the next `counts[r]` elements. Every rank passes the same counts; the input has as many
+    /// elements as all of them together.
+    plan reduce_scatter_plan;
+    plan reduce_scatter_plan_with;
+
+    /// Reduces `input` of all ranks; rank r gets the next `counts[r]` elements of the result.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let mut mine = vec![0; 1 + comm.rank()];
+    ///     comm.reduce_scatter(&[1, 2, 3], &mut mine, &[1, 2], Op::sum())?;
+    ///     assert_eq!(mine, if comm.rank() == 0 { vec![2] } else { vec![4, 6] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call reduce_scatter(input: &[T], output: &mut [T], counts: &[usize], op: Op<T>)
+        => |_| (Amount::Listed(counts.into()), Some(op), 0), run(input, output);
+}
+
+collective! {
+    /// The reduction of all vectors, an equal part of it on each rank.
+    ReduceScatterBlock [<T: Element>] T, (count: usize, op: Op<T>) => |_| (Amount::Each(count), Some(op), 0);
+
+    /// A plan to reduce vectors, of which every rank gets `count` elements. The input has as many for each rank.
+    plan reduce_scatter_block_plan;
+    plan reduce_scatter_block_plan_with;
+
+    /// Reduces `input` of all ranks; every rank gets as many elements of the result as `output` has, in rank order.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let mut mine = [0];
+    ///     comm.reduce_scatter_block(&[1, 2], &mut mine, Op::sum())?;
+    ///     assert_eq!(mine, [2 * (comm.rank() as u32 + 1)]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call reduce_scatter_block(input: &[T], output: &mut [T], op: Op<T>)
+        => |_| (Amount::Each(output.len()), Some(op), 0), run(input, output);
+}
+
+collective! {
+    /// The reduction of all vectors, on one rank.
+    Reduce [<T: Element>] T, (count: usize, op: Op<T>, root: usize) => |_| (Amount::Each(count), Some(op), root);
+
+    /// A plan to reduce vectors of `count` elements, the result on `root` only: other ranks pass an empty output.
+    plan reduce_plan;
+    plan reduce_plan_with;
+
+    /// Reduces `input` of all ranks into `output` on `root`; other ranks pass an empty output.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut product = vec![0; if comm.rank() == 2 { 1 } else { 0 }];
+    ///     comm.reduce(&[comm.rank() as u32 + 1], &mut product, Op::product(), 2)?;
+    ///     assert_eq!(product, if comm.rank() == 2 { vec![6] } else { vec![] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call reduce(input: &[T], output: &mut [T], op: Op<T>, root: usize)
+        => |_| (Amount::Each(input.len()), Some(op), root), run(input, output);
+}
+
+collective! {
+    /// One rank's elements, on every rank.
+    Bcast [<T: Element>] T, (count: usize, root: usize) => |_| (Amount::Each(count), None, root);
+
+    /// A plan to give `count` elements of `root` to every rank; run it in place.
+    plan bcast_plan;
+
+    ///
+    /// ```
+    /// use allhands::{Options, Topology};
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     // Nobody waits for another while the plan is made.
+    ///     let mut plan = comm.bcast_plan_with(2, 1, &Options::new().unshared(true))?;
+    ///     let mut both = [comm.rank() as u32, 4];
+    ///     plan.run_in_place(&mut both)?;
+    ///     assert_eq!(both, [1, 4]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    plan bcast_plan_with;
+
+    /// Gives `buffer` of `root` to every rank.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut from = [comm.rank() as u32];
+    ///     comm.bcast(&mut from, 2)?;
+    ///     assert_eq!(from, [2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call bcast(buffer: &mut [T], root: usize) => |_| (Amount::Each(buffer.len()), None, root), run_in_place(buffer);
+}
+
+collective! {
+    /// Waiting for all ranks.
+    Barrier [] u8, () => |_| (Amount::Each(0), None, 0);
+
+    /// A plan for barriers; run it with empty buffers.
+    plan barrier_plan;
+    plan barrier_plan_with;
+
+    /// Waits until every rank has come.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use allhands::Topology;
+    /// let come = AtomicUsize::new(0);
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     come.fetch_add(1, Ordering::Relaxed);
+    ///     comm.barrier()?;
+    ///     assert_eq!(come.load(Ordering::Relaxed), 3);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call barrier() => |_| (Amount::Each(0), None, 0), run(&[], &mut []);
+}
+
+impl Comm {
+    /// How many elements each rank has of so many, all equally many.
+    fn equal_part(&self, elements: usize) -> Result<usize> {
+        let count = elements / self.size();
+        match elements.is_multiple_of(self.size()) {
+            true => Ok(count),
+            false => {
+                let needed = (count + 1) * self.size();
+                Err(Error::Length { which: "input", collective: "alltoall", given: elements, needed })
+            }
+        }
+    }
+
+    /// What every rank sends to every other, source-major.
+    fn count_matrix(&self, send_counts: &[usize]) -> Result<Amount> {
+        let ranks = self.size();
+        if send_counts.len() != ranks {
+            let given = send_counts.len();
+            return Err(
+                allhands_schedule::Error::Counts { collective: "alltoallv", given, ranks, wanted: ranks }.into()
+            );
+        }
+        let mine: Vec<u64> = send_counts.iter().map(|&count| count as u64).collect();
+        let mut all = vec![0u64; ranks * ranks];
+        self.allgather(&mine, &mut all)?;
+        Ok(Amount::Listed(all.into_iter().map(|count| count as usize).collect()))
+    }
+}
