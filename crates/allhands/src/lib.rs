@@ -43,6 +43,8 @@ mod rank;
 pub mod raw;
 mod scheduled;
 mod shelf;
+#[forbid(unsafe_code)]
+mod store;
 mod threads;
 #[forbid(unsafe_code)]
 mod tuning;
