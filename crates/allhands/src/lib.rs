@@ -44,6 +44,8 @@ pub mod raw;
 mod scheduled;
 mod server;
 mod shelf;
+#[forbid(unsafe_code)]
+mod store;
 mod threads;
 #[forbid(unsafe_code)]
 mod tuning;

@@ -38,6 +38,7 @@ use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
 use crate::server::Server;
+pub use crate::store::{PlanStore, Slot};
 
 /// What is asked for, in values instead of types. Every rank must ask for the same.
 ///
@@ -67,6 +68,55 @@ pub struct RawCall {
     pub operation: Option<RawOperation>,
     /// The special rank of bcast and reduce; 0 otherwise.
     pub root: usize,
+}
+
+impl RawCall {
+    /// What a plan for it weighs in a [`PlanStore`] on a communicator of so many ranks, in bytes: about what a rank keeps for it, but
+    /// computed from the call alone, so that it is the same on all ranks.
+    ///
+    /// ```
+    /// # use allhands::kernels::Type;
+    /// # use allhands::raw::{Amount, RawCall};
+    /// # use allhands_schedule::Collective;
+    /// # let call = |count| RawCall { collective: Collective::Allgather, amount: Amount::Each(count), element: Type::U8, operation: None, root: 0 };
+    /// assert!(call(1 << 20).weight(16) > 16 << 20);
+    /// assert!(call(1).weight(16) < call(1).weight(1000));
+    /// ```
+    pub fn weight(&self, ranks: usize) -> u64 {
+        let element = match self.operation {
+            Some(RawOperation::Own { bytes, .. }) => bytes,
+            _ => self.element.size(),
+        };
+        weight(self.collective, &self.amount, element, ranks)
+    }
+}
+
+/// Of every plan: its program, decision and texts.
+const PLAN_WEIGHT: u64 = 4096;
+/// Of every rank that it may exchange messages with.
+const RANK_WEIGHT: u64 = 256;
+
+/// See [`RawCall::weight`].
+pub(crate) fn weight(collective: Collective, amount: &Amount, element: usize, ranks: usize) -> u64 {
+    let (ranks, element) = (ranks as u64, element as u64);
+    let (elements, listed) = match amount {
+        Amount::Each(count) => {
+            let blocks = match collective.family() {
+                Collective::Allgather | Collective::Alltoall => ranks,
+                Collective::ReduceScatter if collective == Collective::ReduceScatterBlock => ranks,
+                _ => 1,
+            };
+            ((*count as u64).saturating_mul(blocks), 0)
+        }
+        Amount::Listed(counts) => {
+            let all = counts.iter().fold(0u64, |all, &count| all.saturating_add(count as u64));
+            // In an alltoall a rank has its share of all pairs.
+            let share = if collective.family() == Collective::Alltoall { all / ranks.max(1) } else { all };
+            (share, 8 * counts.len() as u64)
+        }
+    };
+    let fixed = PLAN_WEIGHT + RANK_WEIGHT * ranks + listed;
+    elements.saturating_mul(element).saturating_add(fixed)
 }
 
 /// How elements are combined.
