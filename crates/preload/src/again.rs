@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::PoisonError;
 
-use allhands::raw::{RawOperation, RawPlan};
+use allhands::raw::{RawOperation, RawPlan, Slot};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use crate::comms::{Group, Member, Place};
+use crate::comms::{Group, Member};
 use crate::failure::{fault, raise};
 use crate::memory::Region;
 use crate::requests;
@@ -38,7 +38,7 @@ struct Last {
     /// As in [`Comms::recent`](crate::comms::Comms::recent).
     removed: u64,
     member: *const Member,
-    place: Place,
+    place: Slot,
     /// What the buffers' addresses are to be multiples of.
     align: usize,
 }
@@ -83,13 +83,14 @@ pub(crate) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
     let whole = kernel && direct(&task.output) && plain.types.iter().all(predefined);
     let Some(input) = task.input.as_ref().filter(|input| whole && direct(input) && !session.told()) else { return };
+    let Some(place) = group.place() else { return };
     LAST.set(Some(Last {
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
         removed: session.comms.removed(),
         member,
-        place: group.place(),
+        place,
         align: input.align().max(task.output.align()),
     }));
 }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::kernels::Type;
-use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
+use allhands::raw::{Amount, PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Error, Options, Server};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
@@ -52,12 +52,9 @@ pub(crate) struct Member {
 
 /// A communicator of ours with its plans.
 pub(crate) struct Group {
-    plans: Vec<(RawCall, Planned)>,
-    places: HashMap<RawCall, usize>,
+    plans: PlanStore<RawCall, Planned>,
     /// The plan of the last call, which the next one often needs again.
-    last: usize,
-    /// How often all plans were dropped.
-    cleared: u32,
+    last: Option<Slot>,
     /// What is under way. Before the communicator, which it was made from.
     pub(crate) lines: Lines,
     /// Whether the plan of the last call was made for it.
@@ -68,13 +65,6 @@ pub(crate) struct Group {
 
 // SAFETY: everything that was made from the communicator is here, behind one lock, and so moves from thread to thread together.
 unsafe impl Send for Group {}
-
-/// Where a plan is among those of a group.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    index: usize,
-    cleared: u32,
-}
 
 /// What serves calls of one shape.
 pub(crate) enum Planned {
@@ -92,8 +82,8 @@ pub(crate) struct Chosen {
     pub(crate) why: String,
 }
 
-/// Calls of more shapes than this make their plans anew.
-const MOST_PLANS: usize = 256;
+/// What the plans of a communicator may weigh together; those used longest ago go first.
+pub(crate) const MOST_WEIGHT: u64 = 32 << 20;
 
 /// Calls that are passed on alike: on which communicator, what, and why.
 type Like = (u64, Collective, Option<usize>, String);
@@ -351,10 +341,8 @@ impl Member {
 impl Group {
     fn new(comm: RawComm) -> Group {
         Group {
-            plans: Vec::new(),
-            places: HashMap::new(),
-            last: 0,
-            cleared: 0,
+            plans: PlanStore::new(MOST_WEIGHT),
+            last: None,
             lines: Lines::default(),
             fresh: false,
             turns: Turns::default(),
@@ -371,28 +359,29 @@ impl Group {
         forced: Option<&str>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Lines), Unserved> {
         self.fresh = false;
-        if self.plans.get(self.last).is_none_or(|(known, _)| known != call) {
-            self.last = match self.places.get(call) {
-                Some(place) => *place,
-                None => self.make(session, call, forced)?,
-            };
-        }
-        match &mut self.plans[self.last].1 {
-            Planned::Ours { plan, chosen } => Ok((plan, chosen, &mut self.lines)),
-            Planned::Theirs(why) => Err(passed(why)),
+        let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
+        let slot = match self.last.filter(like).or_else(|| self.plans.find(call)) {
+            Some(slot) => slot,
+            None => self.make(session, call, forced)?,
+        };
+        self.last = Some(slot);
+        match self.plans.at(slot) {
+            Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.lines)),
+            Some(Planned::Theirs(why)) => Err(passed(why)),
+            None => unreachable!("it was just found, or made"),
         }
     }
 
     /// Where the plan of the last call is.
-    pub(crate) fn place(&self) -> Place {
-        Place { index: self.last, cleared: self.cleared }
+    pub(crate) fn place(&self) -> Option<Slot> {
+        self.last
     }
 
     /// The plan at a place, if it is still there.
     #[inline]
-    pub(crate) fn placed(&mut self, place: Place) -> Option<&mut RawPlan> {
-        match self.plans.get_mut(place.index) {
-            Some((_, Planned::Ours { plan, .. })) if place.cleared == self.cleared => Some(plan),
+    pub(crate) fn placed(&mut self, place: Slot) -> Option<&mut RawPlan> {
+        match self.plans.at(place) {
+            Some(Planned::Ours { plan, .. }) => Some(plan),
             _ => None,
         }
     }
@@ -419,8 +408,8 @@ impl Group {
         Ok(all.into_iter().map(|count| count as usize).collect())
     }
 
-    /// Makes a plan; its place.
-    fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<usize, Unserved> {
+    /// Makes a plan; its place. All ranks do so at the same call, and drop the same plans for it.
+    fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<Slot, Unserved> {
         let wish = Wish { forced, unshared: false };
         let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
         let planned = match plan.server() {
@@ -429,16 +418,10 @@ impl Group {
                 Planned::Ours { chosen: Arc::new(Chosen { algorithm: choice.to_string(), why }), plan }
             }
         };
-        // Every rank makes the same calls, so all of them start afresh at the same one.
-        if self.plans.len() >= MOST_PLANS {
-            self.plans.clear();
-            self.places.clear();
-            self.cleared += 1;
-        }
         self.fresh = true;
-        self.places.insert(call.clone(), self.plans.len());
-        self.plans.push((call.clone(), planned));
-        Ok(self.plans.len() - 1)
+        let (slot, dropped) = self.plans.insert(call.clone(), planned, call.weight(self.comm.size()));
+        drop(dropped);
+        Ok(slot)
     }
 }
 

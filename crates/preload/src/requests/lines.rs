@@ -1,32 +1,31 @@
 //! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use allhands::Server;
-use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
 use allhands_mpi::Handle;
 
 use super::Patience;
 use super::exchange::Exchange;
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
-use crate::comms::{Chosen, Wish};
+use crate::comms::{Chosen, MOST_WEIGHT, Wish};
 use crate::failure::Unserved;
 use crate::report::By;
 use crate::session::Session;
 use crate::task::{Staged, Task};
 
 /// The lines of a communicator.
-#[derive(Default)]
 pub(crate) struct Lines {
     lines: BTreeMap<u64, Line>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
-    places: HashMap<RawCall, Result<u64, String>>,
+    places: PlanStore<RawCall, Result<u64, String>>,
     /// That of alltoallvs.
     exchanges: Option<u64>,
     made: u64,
@@ -72,8 +71,11 @@ pub(crate) struct Named {
     pub(crate) began: Option<Instant>,
 }
 
-/// Calls of more shapes than this make their plans anew.
-const MOST_SHAPES: usize = 256;
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { lines: BTreeMap::new(), places: PlanStore::new(MOST_WEIGHT), exchanges: None, made: 0 }
+    }
+}
 
 impl Lines {
     /// Whether a run is under way.
@@ -103,16 +105,13 @@ impl Lines {
         if let Some(known) = self.places.get(call) {
             return known.clone().map_err(|why| Unserved::Passed(why.into()));
         }
-        // Every rank begins the same calls, so all of them start afresh at the same one. Runs under way stay in their lines.
-        if self.places.len() >= MOST_SHAPES {
-            let places = std::mem::take(&mut self.places);
-            places.into_values().flatten().for_each(|line| self.forget(line));
-        }
         let place = match self.make(session, comm, call, wish)? {
             Ok(plan) => Ok(self.add(plan, None)),
             Err(why) => Err(why),
         };
-        self.places.insert(call.clone(), place.clone());
+        // Every rank begins the same calls, so all of them drop the same. Runs under way stay in their lines.
+        let (_, dropped) = self.places.insert(call.clone(), place.clone(), call.weight(comm.size()));
+        dropped.into_iter().filter_map(|(_, line)| line.ok()).for_each(|line| self.forget(line));
         place.map_err(|why| Unserved::Passed(why.into()))
     }
 
