@@ -4,7 +4,6 @@ mod collectives;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,42 +11,75 @@ use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
 use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
-use crate::engine::{Connection, Engine};
+use crate::engine::{Connection, Engine, chunk_for};
 use crate::error::{Error, Result};
-use crate::far::{Communicator, Link};
+use crate::far::{Communicator, Job, Lane, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::log::{log, logs};
 use crate::native::Native;
+use crate::node::Chunk;
 use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
-use crate::rank::RankState;
-use crate::raw::{RawCall, RawOperation, RawPlan};
+use crate::rank::{Origin, RankState};
+use crate::raw::{self, RawCall, RawOperation, RawPlan};
 use crate::scheduled::Scheduled;
 use crate::server::Server;
+use crate::store::PlanStore;
 use crate::tuning::Tuning;
 use crate::world::World;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
 pub struct Comm {
-    rank: Rc<RankState>,
+    rank: Arc<RankState>,
     /// Tells this communicator from others of the same run; the same on every member.
     id: u64,
+    /// That of the communicator of the program's that it is, or was made from: whose failures concern it.
+    scope: u64,
     members: Arc<[usize]>,
     me: usize,
     topology: Topology,
     /// What reaches the members that no memory reaches.
-    far: Option<RefCell<Rc<Communicator>>>,
-    /// How often plans have used up its tags.
-    epoch: Cell<u64>,
+    far: Option<RefCell<Far>>,
+    /// Where the MPI library's own collectives are called, once it is made. No other communicator uses it: collectives are told apart by
+    /// their order alone.
+    library: RefCell<Option<Arc<Communicator>>>,
     /// Whether the ranks of every node share memory.
     shares: bool,
     /// Tells the topology from others.
     seating: u64,
     evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
-    cache: RefCell<HashMap<Shape, Cached>>,
+    cache: RefCell<PlanStore<Shape, Cached>>,
+}
+
+/// Tags for the messages of a communicator's plans.
+pub(crate) struct Far {
+    lane: Arc<Lane>,
+    /// How often plans have used up the tags; then a lane is made that is ours alone.
+    epoch: u64,
+    /// The first tag of the first epoch, and how many it has.
+    first: u64,
+    tags: u64,
+}
+
+impl Far {
+    /// With a share of a lane's tags, from a first one on.
+    pub(crate) fn new(lane: Arc<Lane>, first: u64) -> Far {
+        Far { epoch: 0, first, tags: lane.share(), lane }
+    }
+
+    /// The epoch of a plan, and its tag.
+    fn tag(&self, plan: u64) -> (u64, u64) {
+        match plan.checked_sub(self.tags) {
+            None => (0, self.first + plan),
+            Some(later) => {
+                let all = self.lane.communicator.tags() + 1;
+                (1 + later / all, later % all)
+            }
+        }
+    }
 }
 
 /// What a one-off call asks for: calls of the same shape use the same plan.
@@ -67,8 +99,8 @@ struct Cached {
     _operation: Option<Box<dyn Any>>,
 }
 
-/// One-off calls of more shapes than this make their plans anew.
-const MOST_CACHED: usize = 256;
+/// What plans of one-off calls weigh together, at most.
+const MOST_CACHED: u64 = 32 << 20;
 
 /// What tells the messages of a plan from those of others.
 #[derive(Clone)]
@@ -96,6 +128,9 @@ struct Ask<'a> {
     meanwhile: &'a dyn Fn(),
 }
 
+/// So many counts are told one by one.
+const FEW: usize = 16;
+
 impl Ask<'_> {
     /// Bytes of a block, or of the vector.
     fn bytes(&self) -> usize {
@@ -106,37 +141,74 @@ impl Ask<'_> {
             }
     }
 
+    /// Bytes of all blocks together, the same on every rank.
+    fn all_bytes(&self, ranks: usize) -> usize {
+        let elements = match &self.amount {
+            Amount::Listed(counts) => counts.iter().fold(0usize, |all, &count| all.saturating_add(count)),
+            Amount::Each(count) => count.saturating_mul(match self.collective.family() {
+                Collective::Allgather | Collective::ReduceScatter => ranks,
+                Collective::Alltoall => ranks * ranks,
+                _ => 1,
+            }),
+        };
+        elements.saturating_mul(self.element.1)
+    }
+
     /// What is asked for, the same on every rank, for comparing calls.
     fn signature(&self, algorithm: &str) -> String {
         let rooted = if self.collective.rooted() { format!(", root {}", self.root) } else { String::new() };
         let operation = if self.collective.reduces() { format!(", {}", self.operation) } else { String::new() };
         let amount = match &self.amount {
             Amount::Each(count) => count.to_string(),
-            Amount::Listed(counts) => format!("{counts:?}"),
+            Amount::Listed(counts) if counts.len() <= FEW => format!("{counts:?}"),
+            // Of an alltoallv there are as many as pairs of ranks: a number stands for them.
+            Amount::Listed(counts) => {
+                let all = counts.iter().fold(0u64, |all, &count| all.wrapping_add(count as u64));
+                let number = mixed(counts.iter().map(|&count| count as u64));
+                format!("{} counts, {all} in all, of check sum {number:x},", counts.len())
+            }
         };
         format!("{} of {amount} x {}{operation}{rooted} by {algorithm}", self.collective, self.element.0.name())
     }
 }
 
 impl Comm {
-    /// All ranks of a world.
-    pub(crate) fn of_world(
-        world: World,
-        topology: Topology,
-        far: Option<Rc<Communicator>>,
-        evidence: Arc<Evidence>,
-    ) -> Comm {
+    /// All ranks of a world without MPI.
+    pub(crate) fn of_world(world: World, topology: Topology, evidence: Arc<Evidence>) -> Comm {
         let (me, members) = (world.me(), (0..topology.ranks()).collect());
-        Comm::new(RankState::new(world), 1, members, me, topology, far, evidence)
+        Comm::new(RankState::new(world, None), (1, 1), members, me, topology, None, evidence)
     }
 
-    fn new(
-        rank: Rc<RankState>,
+    /// All ranks of an MPI job's world.
+    pub(crate) fn of_job(rank: Arc<RankState>, origin: &Origin, job: &Job) -> Comm {
+        let members: Arc<[usize]> = (0..origin.topology.ranks()).collect();
+        let far = rank.world.apart(&members, &origin.topology).then(|| Far::new(job.lane().clone(), 0));
+        let (me, topology, evidence) = (rank.world.me(), origin.topology.clone(), origin.evidence.clone());
+        let comm = Comm::new(rank.clone(), (1, 1), members, me, topology, far, evidence);
+        *comm.library.borrow_mut() = Some(job.lane().communicator.clone());
+        comm
+    }
+
+    /// Some ranks of an MPI job's world.
+    pub(crate) fn derived(
+        rank: Arc<RankState>,
         id: u64,
         members: Arc<[usize]>,
         me: usize,
         topology: Topology,
-        far: Option<Rc<Communicator>>,
+        far: Option<Far>,
+        evidence: Arc<Evidence>,
+    ) -> Comm {
+        Comm::new(rank, (id, id), members, me, topology, far, evidence)
+    }
+
+    fn new(
+        rank: Arc<RankState>,
+        (id, scope): (u64, u64),
+        members: Arc<[usize]>,
+        me: usize,
+        topology: Topology,
+        far: Option<Far>,
         evidence: Arc<Evidence>,
     ) -> Comm {
         let shares = rank.world.share_memory(&members, &topology);
@@ -144,22 +216,28 @@ impl Comm {
         Comm {
             rank,
             id,
+            scope,
             members,
             me,
             topology,
             far: far.map(RefCell::new),
-            epoch: Cell::new(0),
+            library: RefCell::default(),
             shares,
             seating,
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
-            cache: RefCell::default(),
+            cache: RefCell::new(PlanStore::new(MOST_CACHED)),
         }
     }
 
-    /// From now on any one thread at a time may use it, if it takes everything that was made from it along.
-    pub(crate) fn leave_thread(&self) {
-        self.rank.leave_thread();
+    /// The state that all communicators of its world have in common.
+    pub(crate) fn state(&self) -> &Arc<RankState> {
+        &self.rank
+    }
+
+    /// Whether it is one of several communicators of a world, and took nothing but a number to make.
+    pub(crate) fn is_derived(&self) -> bool {
+        self.scope != 1
     }
 
     /// A plan for a call that says at run time what its elements are.
@@ -219,14 +297,9 @@ impl Comm {
         Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
     }
 
-    /// A thread moves this rank's runs on while it computes.
-    pub(crate) fn hire(&self) {
-        self.rank.hire();
-    }
-
     /// This rank cannot go on: those who wait for it get to know.
     pub(crate) fn give_up(&self, error: Error) -> Error {
-        self.rank.give_up(error)
+        self.rank.give_up(self.scope, error)
     }
 
     /// This rank, from 0.
@@ -241,9 +314,9 @@ impl Comm {
 
     /// What carries their messages: `threads`, or what the MPI library calls itself.
     pub fn transport(&self) -> String {
-        match &self.far {
+        match &self.rank.world.job {
             None => THREADS.into(),
-            Some(far) => crate::job::version(far.borrow().mpi()),
+            Some(job) => crate::job::version(job.mpi()),
         }
     }
 
@@ -253,7 +326,8 @@ impl Comm {
     pub fn follow(&self, tuning: Tuning) {
         let followed = self.evidence.borrow().with_tuning(tuning);
         *self.evidence.borrow_mut() = Arc::new(followed);
-        self.cache.borrow_mut().clear();
+        let _inside = self.rank.enter();
+        drop(self.cache.borrow_mut().clear());
     }
 
     /// Where they sit.
@@ -289,9 +363,21 @@ impl Comm {
         let me = chosen.iter().position(|&rank| rank == self.me).expect("we are among our own color");
         let topology = self.topology.of_members(&chosen)?;
         let members: Arc<[usize]> = chosen.iter().map(|&rank| self.members[rank]).collect();
-        let far = self.far.as_ref().map(|far| far.borrow().split(place, me)).transpose()?;
+        self.made_of(self.next_id(place as u64), members, me, topology)
+    }
+
+    /// A communicator of some of the members, who all call this.
+    fn made_of(&self, id: u64, members: Arc<[usize]>, me: usize, topology: Topology) -> Result<Comm> {
+        let far = match &self.rank.world.job {
+            Some(job) if self.rank.world.apart(&members, &topology) => {
+                let lane = Lane::new(job.communicator_of(&members, id)?);
+                let first = lane.draw().unwrap_or_default();
+                Some(Far::new(lane, first))
+            }
+            _ => None,
+        };
         let evidence = self.evidence.borrow().clone();
-        Ok(Comm::new(self.rank.clone(), self.next_id(place as u64), members, me, topology, far, evidence))
+        Ok(Comm::new(self.rank.clone(), (id, self.scope), members, me, topology, far, evidence))
     }
 
     /// The same ranks, as if they sat as the topology says. Every rank must call it.
@@ -315,9 +401,7 @@ impl Comm {
             let (seats, ranks) = (topology.ranks(), self.size());
             return Err(Error::Seats { topology: topology.to_string(), seats, ranks });
         }
-        let far = self.far.as_ref().map(|far| far.borrow().duplicate()).transpose()?;
-        let evidence = self.evidence.borrow().clone();
-        Ok(Comm::new(self.rank.clone(), self.next_id(0), self.members.clone(), self.me, topology, far, evidence))
+        self.made_of(self.next_id(0), self.members.clone(), self.me, topology)
     }
 
     /// Numbers a communicator alike on all its members: by the parent's number, how many plans it has made, and a place.
@@ -332,15 +416,14 @@ impl Comm {
     /// What reaches far members, for a plan of this number; a new communicator when MPI has no more tags.
     fn link(&self, plan: u64) -> Result<Option<Link>> {
         let Some(far) = &self.far else { return Ok(None) };
-        let tags = far.borrow().tags() + 1;
-        let (epoch, tag) = (plan / tags, plan % tags);
+        let mut far = far.borrow_mut();
+        let (epoch, tag) = far.tag(plan);
         // Not every number is a plan's with messages: the first of an epoch may be passed over.
-        if epoch != self.epoch.get() {
-            let another = far.borrow().duplicate()?;
-            *far.borrow_mut() = another;
-            self.epoch.set(epoch);
+        if epoch != far.epoch {
+            far.lane = Lane::new(self.rank.world.gate.away(|| far.lane.communicator.duplicate())?);
+            far.epoch = epoch;
         }
-        Ok(Some(Link::new(far.borrow().clone(), tag, self.rank.world.me())))
+        Ok(Some(Link::new(&far.lane, tag, self.rank.world.me())))
     }
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
@@ -359,7 +442,7 @@ impl Comm {
             None => {
                 // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
                 let library = ask.place.is_none()
-                    && self.far.is_some()
+                    && self.may_call_library(ask.options)
                     && Native::serves(ask.collective, ask.element.0, ask.predefined);
                 let shares = self.shares && !ask.options.unshared;
                 let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
@@ -385,11 +468,40 @@ impl Comm {
 
     /// A plan that the MPI library performs.
     fn native(&self, ask: &Ask<'_>, problem: &Problem, why: Why) -> Result<Core> {
-        let far = self.far.as_ref().map(|far| far.borrow().clone());
-        let native = Native::new(far, problem, self.me, &ask.amount, ask.element.0, ask.predefined)?;
         let signature = ask.signature(&Server::Library.to_string());
-        self.join(&signature)?;
-        Ok(Core::new(Means::Library(Box::new(native)), ask.collective.name(), self.size(), why, signature))
+        let job = self.rank.world.job.as_ref();
+        let plan = |communicator| {
+            let mpi = job.map(Job::mpi);
+            Native::new(mpi, communicator, problem, self.me, &ask.amount, ask.element.0, ask.predefined)
+        };
+        // What cannot be is refused before others are waited for.
+        plan(None)?;
+        self.join(&signature, None)?;
+        let native = plan(if ask.options.only_ours { None } else { self.library(ask.options)? })?;
+        let means = Means::Library(Box::new(native));
+        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), why, signature))
+    }
+
+    /// Whether a plan may turn out to be the MPI library's own. What waits for nobody needs a communicator that is there, unless the
+    /// plan is not run then. Every rank makes the same plans in the same order, so all find the same.
+    fn may_call_library(&self, options: &Options) -> bool {
+        self.rank.world.job.is_some() && (options.only_ours || !options.unshared || self.library.borrow().is_some())
+    }
+
+    /// Where the MPI library's own collectives are called; made by the first plan that does.
+    fn library(&self, options: &Options) -> Result<Option<Arc<Communicator>>> {
+        let Some(job) = &self.rank.world.job else { return Ok(None) };
+        if let Some(made) = &*self.library.borrow() {
+            return Ok(Some(made.clone()));
+        }
+        if options.unshared {
+            let text = "the MPI library's own collective needs a communicator, for which ranks wait for each other; \
+                        make a plan of it without `unshared` first, or name another algorithm";
+            return Err(Error::Operation(text.into()));
+        }
+        let made = self.rank.world.gate.away(|| job.communicator_of(&self.members, self.id))?;
+        *self.library.borrow_mut() = Some(made.clone());
+        Ok(Some(made))
     }
 
     /// A plan that a schedule of ours performs.
@@ -403,23 +515,28 @@ impl Comm {
         let schedule = prepared.rank(self.me);
         // What is refused here may be this rank's alone: the others get to know.
         let program = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
-            .map_err(|error| self.rank.give_up(error))?;
+            .map_err(|error| self.rank.give_up(self.scope, error))?;
         let signature = ask.signature(&choice.to_string());
-        let Place { key, link } = match ask.place {
-            Some(place) => place.clone(),
+        let (Place { key, link }, chunk) = match ask.place {
+            Some(place) => (place.clone(), None),
             None => {
-                let (plan, key) = self.join(&signature)?;
-                Place { key, link: self.link(plan)? }
+                // All members find the same: they are neighbours, and the size is that of the call.
+                let clear = prepared.shares() && !self.rank.world.apart(&self.members, &self.topology);
+                let clear = if clear { chunk_for(&self.topology, ask.all_bytes(self.size())) } else { None };
+                let (plan, key, chunk) = self.join(&signature, clear)?;
+                (Place { key, link: self.link(plan)? }, chunk)
             }
         };
         let connection = Connection {
             world: self.rank.world.clone(),
+            scope: self.scope,
             key,
             members: self.members.clone(),
             rank: self.me,
             topology: &self.topology,
             link,
             shares: prepared.shares(),
+            chunk,
             operation: &signature,
             meanwhile: &|| {
                 self.rank.progress();
@@ -428,15 +545,17 @@ impl Comm {
         };
         let engine = Engine::new(connection, &program, ask.reducer)?;
         let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
-        Ok(Core::new(Means::Schedule(Box::new(scheduled)), ask.collective.name(), self.size(), why, signature))
+        let means = Means::Schedule(Box::new(scheduled));
+        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), why, signature))
     }
 
-    /// Compares a plan with what the neighbours ask for; its number and the key of its messages.
-    fn join(&self, signature: &str) -> Result<(u64, u64)> {
+    /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see
+    /// [`World::join`].
+    fn join(&self, signature: &str, clear: Option<usize>) -> Result<(u64, u64, Option<Chunk>)> {
         let plan = self.next_plan();
         let key = self.key(plan);
-        self.rank.world.join(key, &self.members, signature)?;
-        Ok((plan, key))
+        let chunk = self.rank.world.join(self.scope, key, &self.members, signature, clear)?;
+        Ok((plan, key, chunk))
     }
 
     /// The key of a plan's messages.
@@ -496,18 +615,18 @@ impl Comm {
             root,
             options: Options::default(),
         };
-        let known = self.cache.borrow().get(&shape).map(|cached| cached.core.clone());
+        let _inside = self.rank.enter();
+        let known = self.cache.borrow_mut().get(&shape).map(|cached| cached.core.clone());
         let core = match known {
             Some(core) => core,
             None => {
                 let core =
                     self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), root, &shape.options)?)?;
                 let operation = op.map(|op| Box::new(op) as Box<dyn Any>);
-                // Every rank makes the same calls, so all of them start afresh at the same one.
-                if self.cache.borrow().len() >= MOST_CACHED {
-                    self.cache.borrow_mut().clear();
-                }
-                self.cache.borrow_mut().insert(shape, Cached { core: core.clone(), _operation: operation });
+                let weight = raw::weight(collective, &shape.amount, shape.element.1, self.size());
+                let cached = Cached { core: core.clone(), _operation: operation };
+                let (_, gone) = self.cache.borrow_mut().insert(shape, cached, weight);
+                drop(gone);
                 core
             }
         };
@@ -515,8 +634,22 @@ impl Comm {
     }
 }
 
+impl Drop for Comm {
+    fn drop(&mut self) {
+        // Plans end inside the gate.
+        let _inside = self.rank.enter();
+        drop(self.cache.borrow_mut().clear());
+    }
+}
+
+/// A number that differs for different lists, and is the same on every rank: one step a word, for long ones.
+fn mixed(words: impl IntoIterator<Item = u64>) -> u64 {
+    let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    words.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
 /// A number that differs for different inputs, and is the same on every rank (FNV-1a).
-fn hash(words: &[u64]) -> u64 {
+pub(crate) fn hash(words: &[u64]) -> u64 {
     fold(words.iter().flat_map(|word| word.to_le_bytes()))
 }
 

@@ -3,7 +3,6 @@
 //! One code path serves blocking, non-blocking and persistent use: [`Engine::step`] goes as far as it can; a blocking call
 //! steps until the end and waits in between. Messages to ranks of the same node go through channels, others through MPI.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use allhands_schedule::{Combine, Topology};
@@ -13,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::far::{self, Link};
 use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
-use crate::node::{Arrived, Node, Piece, Reach, Reference};
+use crate::node::{Arrived, Chunk, Node, Piece, Reach, Reference};
 use crate::op::Reducer;
 use crate::program::{Buffers, Instruction, Memory, Message, Program, Segment};
 use crate::shelf::{Need, Shared};
@@ -21,7 +20,7 @@ use crate::world::{Way, World};
 
 /// A rank's end of a plan.
 pub(crate) struct Engine {
-    world: Rc<World>,
+    world: Arc<World>,
     /// Tells the messages of this plan from those of others.
     key: u64,
     /// All ranks of the communicator, as the world numbers them.
@@ -94,7 +93,9 @@ const LONG_PIECES: usize = 4 * 1024;
 
 /// What an engine is connected with.
 pub(crate) struct Connection<'a> {
-    pub(crate) world: Rc<World>,
+    pub(crate) world: Arc<World>,
+    /// Whose failure concerns it.
+    pub(crate) scope: u64,
     pub(crate) key: u64,
     pub(crate) members: Arc<[usize]>,
     pub(crate) rank: usize,
@@ -102,6 +103,8 @@ pub(crate) struct Connection<'a> {
     pub(crate) link: Option<Link>,
     /// Whether the ranks of a node need memory together.
     pub(crate) shares: bool,
+    /// That memory, if it is there already.
+    pub(crate) chunk: Option<Chunk>,
     pub(crate) operation: &'a str,
     /// What is done while others are waited for.
     pub(crate) meanwhile: &'a dyn Fn(),
@@ -114,7 +117,8 @@ impl Engine {
         program: &Program,
         reducer: Option<Arc<dyn Reducer>>,
     ) -> Result<Engine> {
-        let Connection { world, key, members, rank, topology, link, shares, operation, meanwhile } = connection;
+        let Connection { world, scope, key, members, rank, topology, link, shares, chunk, operation, meanwhile } =
+            connection;
         let node = topology.region_of(1, rank);
         let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
         let outlet = |message: &Message| match way(message.peer) {
@@ -148,13 +152,27 @@ impl Engine {
         if shares {
             let everybody = gathering(1)?;
             let seats = everybody.places.len();
-            let first = ((depth + 1) * seats * size_of::<Meeting>()).next_multiple_of(4096);
-            // The two segments begin on lines of their own.
-            let size = |need: usize| first + 2 * need.next_multiple_of(128);
-            let places = &everybody.places;
-            let need = Need { operation, key: key ^ 1, places, bytes: program.shared, clear: first, meanwhile };
-            let (need, memory) = world.share(&need, size)?;
-            let each = need.next_multiple_of(128);
+            let (first, each, memory) = match chunk {
+                Some(chunk) => {
+                    let (first, each) = halves(topology, seats);
+                    if program.shared > each {
+                        let reason =
+                            format!("a plan needs {} bytes in common where {each} were expected", program.shared);
+                        world.fail(scope, &reason);
+                        return Err(Error::Memory { reason });
+                    }
+                    (first, each, Shared::Chunk(chunk))
+                }
+                None => {
+                    let first = meetings_bytes(topology, seats).next_multiple_of(4096);
+                    // The two segments begin on lines of their own.
+                    let size = |need: usize| first + 2 * need.next_multiple_of(128);
+                    let (places, bytes) = (&everybody.places, program.shared);
+                    let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, meanwhile };
+                    let (need, memory) = world.share(&need, size)?;
+                    (first, need.next_multiple_of(128), memory)
+                }
+            };
             let begin = topology.region(1, topology.region_of(1, rank)).start;
             for (level, place) in meetings.iter_mut().enumerate() {
                 if program.code.contains(&Instruction::Arrive { level }) {
@@ -566,6 +584,28 @@ impl Drop for Engine {
             }
         }
     }
+}
+
+/// Bytes of the meetings of a node: one for every level and seat.
+fn meetings_bytes(topology: &Topology, seats: usize) -> usize {
+    (topology.depth() + 1) * seats * size_of::<Meeting>()
+}
+
+/// Where the two segments of a chunk begin, and how long each is.
+fn halves(topology: &Topology, seats: usize) -> (usize, usize) {
+    let first = meetings_bytes(topology, seats);
+    (first, Chunk::BYTES.saturating_sub(first) / 2 / 128 * 128)
+}
+
+/// How much of a chunk is to be zero if it has room for all that the ranks of a node need in common for vectors of so many bytes, blocks
+/// of all ranks together. A schedule has a line of that length for each rank at most, and a few more.
+pub(crate) fn chunk_for(topology: &Topology, bytes: usize) -> Option<usize> {
+    if topology.regions(1) != 1 {
+        return None;
+    }
+    let (first, each) = halves(topology, topology.ranks());
+    let lines = 2 * topology.ranks() + 8;
+    (lines.checked_mul(bytes)? <= each).then_some(first)
 }
 
 /// Whether a message to a rank of the same node is read from the sender's memory.

@@ -1,12 +1,14 @@
 //! Messages to ranks that no shared memory reaches: MPI's point-to-point messages, on a communicator of our own.
 //!
-//! Between two ranks the messages of a plan have one tag, the plan's number, and are sent and received in the same order,
+//! Between two ranks the messages of a plan have one tag, by the plan's number, and are sent and received in the same order,
 //! which MPI keeps. A message whose bytes lie in one piece goes out from there, and comes in there unless it is to be
 //! combined; so does one of several long pieces, as a derived datatype; short pieces are packed. A message whose bytes are
 //! where they were last time gets a persistent request, unless it is short: plans that are run on the same buffers reuse their
 //! requests, one-off calls use `Isend` and `Irecv`.
 
-use std::rc::Rc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use allhands_mpi::{Abi, Class, Handle, Mpi};
@@ -16,18 +18,94 @@ use crate::node::Piece;
 
 /// The MPI job that a rank belongs to.
 pub(crate) struct Job {
-    /// Kept while this rank may wait, also when only parts of it are left.
-    communicator: Rc<Communicator>,
+    /// Of all ranks of the world. Kept while this rank may wait, also when only parts of the world are left.
+    lane: Arc<Lane>,
+    /// MPI's group of it.
+    group: Handle,
+    /// What other communicators send their messages on, as long as one of them is there, by the ranks that they have in this order.
+    lanes: Mutex<HashMap<Box<[usize]>, Weak<Lane>>>,
+}
+
+/// An MPI communicator of ours whose tags are divided among the communicators of the program's that have the same ranks in the
+/// same order: MPI has few thousand communicators, but millions of tags.
+pub(crate) struct Lane {
+    pub(crate) communicator: Arc<Communicator>,
+    /// The first tag that is free, as the first rank counts.
+    next: AtomicU64,
+}
+
+impl Lane {
+    /// A lane of which nothing is taken.
+    pub(crate) fn new(communicator: Arc<Communicator>) -> Arc<Lane> {
+        Arc::new(Lane { communicator, next: AtomicU64::new(0) })
+    }
+
+    /// How many tags a communicator takes: there are plans for each, and more where there are more tags.
+    pub(crate) fn share(&self) -> u64 {
+        (self.communicator.tags / 256).clamp(4096, 1 << 20).min(self.communicator.tags + 1)
+    }
+
+    /// As the first rank: the first tag of a share of them, if there is one left.
+    pub(crate) fn draw(&self) -> Option<u64> {
+        let share = self.share();
+        let taken = |next: u64| (next + share <= self.communicator.tags + 1).then_some(next + share);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).ok()
+    }
 }
 
 impl Job {
-    pub(crate) fn new(communicator: Rc<Communicator>) -> Job {
-        Job { communicator }
+    pub(crate) fn new(communicator: Arc<Communicator>) -> Result<Job> {
+        let group = communicator.mpi.comm_group(communicator.handle)?;
+        let lane = Lane::new(communicator);
+        // The world's own.
+        lane.draw();
+        Ok(Job { lane, group, lanes: Mutex::default() })
+    }
+
+    pub(crate) fn mpi(&self) -> &'static Mpi {
+        self.lane.communicator.mpi
+    }
+
+    /// That of all ranks.
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+
+    /// That of these ranks in this order, if there is one on this rank: another may have dropped it.
+    pub(crate) fn lane_of(&self, members: &[usize], ranks: usize) -> Option<Arc<Lane>> {
+        if members.len() == ranks && members.iter().enumerate().all(|(place, &rank)| place == rank) {
+            return Some(self.lane.clone());
+        }
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(members)?.upgrade()
+    }
+
+    /// From now on that of these ranks is this one.
+    pub(crate) fn remember(&self, members: &[usize], lane: &Arc<Lane>) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        lanes.insert(members.into(), Arc::downgrade(lane));
+    }
+
+    /// MPI's group of all ranks.
+    pub(crate) fn group(&self) -> Handle {
+        self.group
+    }
+
+    /// A new communicator of some ranks of the world, in this order. Collective over them; calls of several threads at once need
+    /// different numbers.
+    pub(crate) fn communicator_of(&self, members: &[usize], number: u64) -> Result<Arc<Communicator>> {
+        let mpi = self.mpi();
+        let ranks: Vec<i32> = members.iter().map(|&rank| rank as i32).collect();
+        let group = mpi.group_incl(self.group, &ranks)?;
+        // Every MPI has these tags.
+        let made = mpi.comm_create_group(self.lane.communicator.handle, group, (number % 32_767) as i32);
+        mpi.group_free(group)?;
+        Communicator::own(mpi, made?)
     }
 
     /// Lets MPI move messages, ours and the program's.
     pub(crate) fn progress(&self) {
-        let Communicator { mpi, handle, .. } = &*self.communicator;
+        let Communicator { mpi, handle, .. } = &*self.lane.communicator;
         let (any, tag) = (mpi.constants().integers.any_source, 0);
         // An error here is one of a message, and is found where that message is waited for.
         let _ = mpi.iprobe(any, tag, *handle);
@@ -35,7 +113,15 @@ impl Job {
 
     /// Whether a look for a message keeps the core when nothing comes. In Open MPI, where ranks outnumber the cores, it does not.
     pub(crate) fn keeps_the_core(&self) -> bool {
-        self.communicator.mpi.abi() != Abi::OpenMpi
+        self.mpi().abi() != Abi::OpenMpi
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.mpi().finalized() == Ok(false) {
+            let _ = self.mpi().group_free(self.group);
+        }
     }
 }
 
@@ -49,29 +135,19 @@ pub(crate) struct Communicator {
 
 impl Communicator {
     /// Takes over a communicator that was made for us.
-    pub(crate) fn own(mpi: &'static Mpi, handle: Handle) -> Result<Rc<Communicator>> {
+    pub(crate) fn own(mpi: &'static Mpi, handle: Handle) -> Result<Arc<Communicator>> {
         mpi.comm_errors_return(handle)?;
-        Ok(Rc::new(Communicator { mpi, handle, tags: mpi.tag_ub(handle)? as u64 }))
+        Ok(Arc::new(Communicator { mpi, handle, tags: mpi.tag_ub(handle)? as u64 }))
     }
 
     /// A duplicate.
-    pub(crate) fn duplicate(&self) -> Result<Rc<Communicator>> {
+    pub(crate) fn duplicate(&self) -> Result<Arc<Communicator>> {
         Communicator::own(self.mpi, self.mpi.comm_dup(self.handle)?)
-    }
-
-    /// The ranks of the same color, ordered by key.
-    pub(crate) fn split(&self, color: usize, key: usize) -> Result<Rc<Communicator>> {
-        let part = self.mpi.comm_split(self.handle, Some(color as i32), key as i32)?;
-        Communicator::own(self.mpi, part.expect("a color was given"))
     }
 
     /// The greatest tag.
     pub(crate) fn tags(&self) -> u64 {
         self.tags
-    }
-
-    pub(crate) fn mpi(&self) -> &'static Mpi {
-        self.mpi
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -90,7 +166,9 @@ impl Drop for Communicator {
 /// One plan's messages by MPI.
 #[derive(Clone)]
 pub(crate) struct Link {
-    communicator: Rc<Communicator>,
+    communicator: Arc<Communicator>,
+    /// Kept while its tags are in use.
+    _lane: Arc<Lane>,
     tag: i32,
     /// This rank of the world, for messages.
     me: usize,
@@ -149,8 +227,8 @@ enum Direction {
 }
 
 impl Link {
-    pub(crate) fn new(communicator: Rc<Communicator>, plan: u64, me: usize) -> Link {
-        Link { communicator, tag: plan as i32, me }
+    pub(crate) fn new(lane: &Arc<Lane>, tag: u64, me: usize) -> Link {
+        Link { communicator: lane.communicator.clone(), _lane: lane.clone(), tag: tag as i32, me }
     }
 
     fn mpi(&self) -> &'static Mpi {

@@ -1,22 +1,27 @@
 //! MPI ranks: joining a running MPI job, or starting MPI, on whichever MPI is there.
 //!
-//! Joining is collective. The ranks find out who sits on which node, map memory together there, try whether the kernel lets
-//! them read each other's, and agree on a topology. A node whose ranks cannot share memory works by MPI messages.
+//! Joining is collective. The first time, the ranks of a communicator make a *world*: they find out who sits on which node, map memory
+//! together there, try whether the kernel lets them read each other's, and agree on a topology and on settings. A node whose ranks cannot
+//! share memory works by MPI messages. What is joined later and has no other ranks is *derived*: it uses the world's channels, and costs a
+//! number that its first rank tells the others. A world is known from its making until MPI ends.
 
 mod seating;
 
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::SystemTime;
 
 use allhands_mpi::{Handle, Mpi, ThreadLevel};
 use allhands_schedule::Topology;
 
 use crate::choose::{Evidence, Texts};
-use crate::comm::Comm;
+use crate::comm::{Comm, Far, hash};
 use crate::error::{Error, Result};
-use crate::far::{Communicator, Job};
+use crate::far::{Communicator, Job, Lane};
 use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
+use crate::rank::{Origin, RankState};
 use crate::world::World;
 
 /// Runs `body` on this process, as one rank of the MPI job it belongs to.
@@ -45,21 +50,37 @@ pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
     let mpi = allhands_mpi::load()?;
     let started = !mpi.initialized()?;
     if started {
-        mpi.init(if progress_thread()? { ThreadLevel::Multiple } else { ThreadLevel::Funneled })?;
+        let wanted = std::env::var("ALLHANDS_PROGRESS").ok();
+        mpi.init(if wants_thread(wanted.as_deref())? { ThreadLevel::Multiple } else { ThreadLevel::Funneled })?;
     }
     mpi.check_launcher(mpi.comm_size(mpi.world())?)?;
     let comm = join(mpi, mpi.world())?;
+    let end = (!comm.is_derived()).then(|| End(comm.state().clone()));
     let result = body(&comm)?;
     drop(comm);
+    drop(end);
     if started {
         mpi.finalize()?;
     }
     Ok(result)
 }
 
+/// The world that `mpi` has made is known no longer when it returns, as on every rank: others who wait for this one get to know.
+struct End(Arc<RankState>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        RankState::forget(Some(&self.0));
+    }
+}
+
 impl Comm {
     /// The ranks of a communicator of the running MPI, given by its handle: an `MPI_Comm` as the program has it, widened to
-    /// 64 bits. Collective over the communicator; messages go on one of our own.
+    /// 64 bits. Collective over the communicator. The first time it takes a communicator of our own and memory for all pairs of ranks
+    /// on a node, which last until MPI ends; a communicator without other ranks then costs next to nothing.
+    ///
+    /// Where MPI was started with `MPI_THREAD_MULTIPLE`, communicators may be used by different threads at the same time; otherwise
+    /// every call on one counts as a call of MPI's.
     ///
     /// # Safety
     /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
@@ -73,11 +94,11 @@ impl Comm {
 }
 
 /// Whether the user wants a thread that moves non-blocking collectives on while the rank computes.
-fn progress_thread() -> Result<bool> {
-    match std::env::var("ALLHANDS_PROGRESS").as_deref() {
-        Err(_) | Ok("") => Ok(false),
-        Ok("thread") => Ok(true),
-        Ok(other) => Err(Error::Setting {
+fn wants_thread(progress: Option<&str>) -> Result<bool> {
+    match progress {
+        None | Some("") => Ok(false),
+        Some("thread") => Ok(true),
+        Some(other) => Err(Error::Setting {
             name: "ALLHANDS_PROGRESS",
             value: other.into(),
             remedy: "set it to thread, or not at all",
@@ -111,54 +132,196 @@ pub struct NodeMemory {
 /// What the maker of a node's memory tells the others.
 type Invitation = [u64; 4];
 
+/// The communicator's ranks: as part of a world that this process has joined before, if one has all of them, else as a new world.
+///
+/// All ranks of a communicator come to the same one. Each of them is in every world that has all of them, and knows it since it was
+/// made (see [`RankState::make_known`]), so all find the same worlds; of several they take the first by number.
 fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
-    let helped = progress_thread()?;
-    mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
+    mpi.ensure(ThreadLevel::Single)?;
     if mpi.comm_test_inter(handle)? {
         let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
         return Err(Error::Operation(text.into()));
     }
     let (me, ranks) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
+    match covering(mpi, handle, ranks)? {
+        Some((rank, members)) => derive(mpi, handle, rank, members, me),
+        None => found(mpi, handle, me, ranks),
+    }
+}
+
+/// A world that has all ranks of a communicator, with their ranks there.
+fn covering(mpi: &Mpi, handle: Handle, ranks: usize) -> Result<Option<(Arc<RankState>, Arc<[usize]>)>> {
+    let known = RankState::known();
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let group = mpi.comm_group(handle)?;
+    let all: Vec<i32> = (0..ranks as i32).collect();
+    let mut covering = Ok(None);
+    for rank in known {
+        let Some(job) = &rank.world.job else { continue };
+        let members = match mpi.group_translate_ranks(group, &all, job.group()) {
+            Ok(there) => there.into_iter().map(|there| there.map(|there| there as usize)).collect::<Option<Arc<[_]>>>(),
+            Err(error) => {
+                covering = Err(error);
+                break;
+            }
+        };
+        if let Some(members) = members {
+            covering = Ok(Some((rank, members)));
+            break;
+        }
+    }
+    mpi.group_free(group)?;
+    Ok(covering?)
+}
+
+/// Some ranks of a world, which talk through what the world has. Their first rank numbers the communicator and tells the others,
+/// which is all that ranks of one node need.
+fn derive(mpi: &'static Mpi, handle: Handle, rank: Arc<RankState>, members: Arc<[usize]>, me: usize) -> Result<Comm> {
+    let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
+        unreachable!("worlds that are known are those of MPI jobs");
+    };
+    let topology = origin.topology.of_members(&members)?;
+    let apart = rank.world.apart(&members, &topology);
+    let lane = apart.then(|| job.lane_of(&members, origin.topology.ranks())).flatten();
+    let mut told = [0; 2];
+    if me == 0 {
+        let number = origin.numbered.fetch_add(1, Ordering::Relaxed);
+        told = [
+            hash(&[origin.id, rank.world.me() as u64, number]),
+            lane.as_ref().and_then(|lane| lane.draw()).unwrap_or(NO_TAGS),
+        ];
+    }
+    // SAFETY: two words on every rank.
+    unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, handle)? };
+    let [id, first] = told;
+    let far = match apart {
+        true => Some(tags(mpi, handle, job, &members, id, lane.filter(|_| first != NO_TAGS), first)?),
+        false => None,
+    };
+    let evidence = origin.evidence.clone();
+    Ok(Comm::derived(rank.clone(), id, members, me, topology, far, evidence))
+}
+
+/// Told where the first rank has no tags to give.
+const NO_TAGS: u64 = u64::MAX;
+
+/// Tags for messages between nodes: from `first` on of a lane that all ranks have, else the first ones of a new lane.
+fn tags(
+    mpi: &Mpi,
+    handle: Handle,
+    job: &Job,
+    members: &[usize],
+    id: u64,
+    lane: Option<Arc<Lane>>,
+    first: u64,
+) -> Result<Far> {
+    // A rank drops a lane with its last communicator on it, whatever others have: so all must have it.
+    let have = all_true(mpi, handle, lane.is_some())?;
+    if let Some(lane) = lane.filter(|_| have) {
+        return Ok(Far::new(lane, first));
+    }
+    let made = job.communicator_of(members, id);
+    if !all_true(mpi, handle, made.is_ok())? {
+        let error = made.err().map_or_else(|| "another rank could not".into(), |error| error.to_string());
+        let text = format!("MPI makes no more communicators, which messages between nodes need: {error}");
+        return Err(Error::Operation(text));
+    }
+    let lane = Lane::new(made?);
+    let first = lane.draw().unwrap_or_default();
+    job.remember(members, &lane);
+    Ok(Far::new(lane, first))
+}
+
+/// Whether something is so on all ranks.
+fn all_true(mpi: &Mpi, comm: Handle, mine: bool) -> Result<bool> {
+    let mut all = i32::from(mine);
+    // SAFETY: one integer in place on every rank.
+    unsafe {
+        let (own, constants) = (mpi.in_place().cast_const(), mpi.constants());
+        mpi.allreduce(own, (&raw mut all).cast(), 1, constants.types.int, constants.ops.min, comm)?;
+    }
+    Ok(all != 0)
+}
+
+/// A new world of a communicator's ranks.
+fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<Comm> {
     // A duplicate would come with the program's attributes, whose functions would be called, and with its hints.
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
+    let Agreed { id, evidence, topology, progress, single_copy } = Agreed::of_first(mpi, comm, me)?;
+    let helped = wants_thread(progress.as_deref())?;
+    let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
         gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
-    let topology = topology(mpi, comm, neighbours[0], ranks)?;
-    let (node, neighbours) = match share(mpi, &local)? {
-        Some(node) => (node, neighbours),
+    let machine = neighbours[0];
+    let (node, neighbours) = match share(mpi, &local, single_copy.as_deref() != Some("off"))? {
+        Some(node) => (Ok(node), neighbours),
         None => {
-            let alone =
-                Mapping::private(Node::bytes(1, BODY)).map_err(|error| Error::Memory { reason: error.to_string() })?;
-            (Node::new(Arc::new(alone), 1, 0, BODY, Reach::Nowhere), vec![me])
+            let alone = Mapping::private(Node::bytes(1, BODY));
+            (alone.map(|alone| Node::new(Arc::new(alone), 1, 0, BODY, Reach::Nowhere)), vec![me])
         }
     };
-    let homes = gather(mpi, comm, [neighbours[0] as u64])?.into_iter().map(|[home]| home as usize).collect();
-    let world = World::of_job(Job::new(communicator.clone()), me, homes, node, neighbours);
-    let evidence = evidence(mpi, comm, me)?;
-    let comm = Comm::of_world(world, topology, Some(communicator), evidence);
-    if helped {
-        comm.hire();
+    let (socket, numa) = seating::mine();
+    let able = node.is_ok() && (threads || !helped);
+    let all = gather(mpi, comm, [machine as u64, socket, numa, neighbours[0] as u64, u64::from(able)])?;
+    // From here on all find the same.
+    if let Some(unable) = all.iter().position(|[.., able]| *able == 0) {
+        let node = node.map_err(|error| Error::Memory { reason: error.to_string() })?;
+        drop(node);
+        mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
+        let reason = "it could not join: it has no memory, or less than MPI_THREAD_MULTIPLE".into();
+        return Err(Error::Abandoned { rank: unable, reason });
     }
+    let node = node.map_err(|error| Error::Memory { reason: error.to_string() })?;
+    let topology = match topology {
+        Some(text) => {
+            let topology: Topology = text.parse()?;
+            let seats = topology.ranks();
+            if seats != ranks {
+                return Err(Error::Seats { topology: text, seats, ranks });
+            }
+            topology
+        }
+        None => {
+            let places = all.iter().map(|[machine, socket, numa, ..]| vec![*machine, *socket, *numa]);
+            Topology::grouped(&places.collect::<Vec<_>>())?
+        }
+    };
+    let homes = all.iter().map(|[_, _, _, home, _]| *home as usize).collect();
+    let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
+    let origin = Origin { id, topology, evidence, numbered: AtomicU64::new(0) };
+    let rank = RankState::new(world, Some(origin));
+    if helped {
+        rank.hire();
+    }
+    let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
+        unreachable!("it was made of them");
+    };
+    let comm = Comm::of_job(rank.clone(), origin, job);
+    end_with(mpi);
+    rank.make_known();
     Ok(comm)
 }
 
-/// Where the ranks sit: as `ALLHANDS_TOPOLOGY` says, or as they do.
-fn topology(mpi: &Mpi, comm: Handle, node: usize, ranks: usize) -> Result<Topology> {
-    if let Ok(text) = std::env::var("ALLHANDS_TOPOLOGY") {
-        let topology: Topology = text.parse()?;
-        let seats = topology.ranks();
-        return if seats == ranks { Ok(topology) } else { Err(Error::Seats { topology: text, seats, ranks }) };
+/// Lets what is known be forgotten when MPI ends, while it still works: the worlds free what they have of it, and the
+/// ranks that still wait get to know that this one has left.
+fn end_with(mpi: &Mpi) {
+    unsafe extern "C" fn ending(_: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+        RankState::forget(None);
+        0
     }
-    let (socket, numa) = seating::mine();
-    let places = gather(mpi, comm, [node as u64, socket, numa])?;
-    Ok(Topology::grouped(&places.into_iter().map(Vec::from).collect::<Vec<_>>())?)
+    static ONCE: Once = Once::new();
+    // Without it the worlds last as long as the process.
+    // SAFETY: the function touches nothing of what it is given.
+    ONCE.call_once(|| drop(unsafe { mpi.at_finalize(ending) }));
 }
 
-/// Maps memory with the other ranks of the node; none if one of them cannot.
-fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
+/// Maps memory with the other ranks of the node; none if one of them cannot. `read`: whether they may read each other's memory.
+fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Option<Node>> {
     let comm = local.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
     let body = if ranks <= 64 { BODY } else { BODY_OF_MANY };
@@ -170,8 +333,7 @@ fn share(mpi: &Mpi, local: &Communicator) -> Result<Option<Node>> {
     let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(node.is_some())])?;
     drop(common.offer);
     let other = (me + 1) % ranks;
-    let wanted = std::env::var("ALLHANDS_SINGLE_COPY").as_deref() != Ok("off");
-    let can_read = wanted && readable(all[other][0] as u32, all[other][1] as usize, stamp ^ other as u64);
+    let can_read = read && readable(all[other][0] as u32, all[other][1] as usize, stamp ^ other as u64);
     let can = gather(mpi, comm, [u64::from(can_read)])?;
     drop(probe);
     let Some(mut node) = node.filter(|_| all.iter().all(|[_, _, mapped]| *mapped == 1)) else { return Ok(None) };
@@ -253,32 +415,61 @@ impl NodeMemory {
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.
 static KNOWN: Mutex<Option<(Texts, Arc<Evidence>)>> = Mutex::new(None);
 
-/// What rank 0 finds in the files that the user names, for all ranks.
-fn evidence(mpi: &Mpi, comm: Handle, me: usize) -> Result<Arc<Evidence>> {
-    let Texts { tuning, machine } = if me == 0 { Texts::named() } else { Texts::default() };
-    let texts = Texts { tuning: of_first(mpi, comm, tuning)?, machine: of_first(mpi, comm, machine)? };
+/// What all ranks of a world go by: the first one's settings, which others may see otherwise.
+struct Agreed {
+    /// Tells the world from others of its ranks.
+    id: u64,
+    evidence: Arc<Evidence>,
+    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS` and `ALLHANDS_SINGLE_COPY`.
+    topology: Option<String>,
+    progress: Option<String>,
+    single_copy: Option<String>,
+}
+
+impl Agreed {
+    /// What the first rank finds, for all. Collective.
+    fn of_first(mpi: &Mpi, comm: Handle, me: usize) -> Result<Agreed> {
+        let mut texts: [Option<String>; 5] = Default::default();
+        // How long the texts are and one more, or 0 for none; and the world's number, by the time of its making.
+        let mut told = [0u64; 6];
+        if me == 0 {
+            let Texts { tuning, machine } = Texts::named();
+            let set = |name: &str| std::env::var(name).ok();
+            texts = [tuning, machine, set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS"), set("ALLHANDS_SINGLE_COPY")];
+            for (length, text) in told.iter_mut().zip(&texts) {
+                *length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
+            }
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            told[5] = since.as_nanos() as u64;
+        }
+        let mut bytes = texts.iter().flatten().flat_map(|text| text.bytes()).collect::<Vec<u8>>();
+        // SAFETY: six words on every rank.
+        unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, comm)? };
+        let [lengths @ .., id] = told;
+        bytes.resize(lengths.iter().map(|length| length.saturating_sub(1) as usize).sum(), 0);
+        if !bytes.is_empty() {
+            // SAFETY: as many bytes on every rank.
+            unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
+        }
+        let mut rest = &bytes[..];
+        let [tuning, machine, topology, progress, single_copy] = lengths.map(|length| {
+            let (text, after) = rest.split_at(length.checked_sub(1)? as usize);
+            rest = after;
+            Some(String::from_utf8_lossy(text).into_owned())
+        });
+        let evidence = evidence(mpi, me, Texts { tuning, machine });
+        Ok(Agreed { id, evidence, topology, progress, single_copy })
+    }
+}
+
+fn evidence(mpi: &Mpi, me: usize, texts: Texts) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, evidence)) = known.as_ref().filter(|(known, _)| *known == texts) {
-        return Ok(evidence.clone());
+        return evidence.clone();
     }
     let evidence = Arc::new(Evidence::of_texts(&texts, Some(&version(mpi)), me == 0));
     *known = Some((texts, evidence.clone()));
-    Ok(evidence)
-}
-
-/// Rank 0's text, on all ranks.
-fn of_first(mpi: &Mpi, comm: Handle, text: Option<String>) -> Result<Option<String>> {
-    // One more than its length, or 0 for none.
-    let mut length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
-    // SAFETY: one word on every rank.
-    unsafe { mpi.bcast((&raw mut length).cast(), 1, mpi.constants().types.uint64_t, 0, comm)? };
-    let Some(length) = length.checked_sub(1) else { return Ok(None) };
-    let mut bytes = text.map_or_else(|| vec![0; length as usize], String::into_bytes);
-    if length > 0 {
-        // SAFETY: as many bytes on every rank.
-        unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
-    }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    evidence
 }
 
 /// What an MPI calls itself, in a few words: `Open MPI v5.0.11`, `MPICH Version: 5.0.2`.

@@ -26,6 +26,7 @@ mod engine;
 #[forbid(unsafe_code)]
 mod error;
 mod far;
+mod gate;
 mod job;
 pub mod kernels;
 #[forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! The MPI library's own collectives, to compare with and to call where they are faster: `Server::Library`.
 
 use std::ffi::c_void;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use allhands_mpi::{Constants, Handle, Mpi};
 use allhands_schedule::{Collective, Problem, Space};
@@ -15,7 +15,8 @@ use crate::program::Buffers;
 /// A collective that MPI performs.
 pub(crate) struct Native {
     mpi: &'static Mpi,
-    communicator: Rc<Communicator>,
+    /// None where the plan only says that MPI would do best.
+    communicator: Option<Arc<Communicator>>,
     collective: Collective,
     count: usize,
     /// What each rank gives and gets, with offsets, where that differs.
@@ -65,8 +66,10 @@ impl Native {
         !matches!(element, Type::F16 | Type::BF16) && (operation.is_some() || !collective.reduces())
     }
 
+    /// Without a communicator it cannot run.
     pub(crate) fn new(
-        communicator: Option<Rc<Communicator>>,
+        mpi: Option<&'static Mpi>,
+        communicator: Option<Arc<Communicator>>,
         problem: &Problem,
         me: usize,
         amount: &Amount,
@@ -74,9 +77,7 @@ impl Native {
         operation: Option<Operation>,
     ) -> Result<Native> {
         let needs = |what: &str| Error::Operation(format!("the MPI library's own collective needs {what}"));
-        let communicator =
-            communicator.ok_or_else(|| needs("MPI ranks; run under mpirun, or name another algorithm"))?;
-        let mpi = communicator.mpi();
+        let mpi = mpi.ok_or_else(|| needs("MPI ranks; run under mpirun, or name another algorithm"))?;
         let constants = mpi.constants();
         let collective = problem.collective;
         let datatype = datatype(constants, element).ok_or_else(|| {
@@ -128,6 +129,14 @@ impl Native {
         })
     }
 
+    /// The communicator that MPI calls it on.
+    fn comm(&self) -> Result<Handle> {
+        self.communicator.as_ref().map(|communicator| communicator.handle()).ok_or_else(|| {
+            let text = "a plan that runs only if it is ours has found the MPI library's own collective best; call that";
+            Error::Operation(text.into())
+        })
+    }
+
     /// Where MPI finds the input: in place, at its own address, or moved aside.
     ///
     /// # Safety
@@ -157,7 +166,7 @@ impl Native {
     pub(crate) unsafe fn run(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output) };
-        let (mpi, comm, to) = (self.mpi, self.communicator.handle(), output.cast::<c_void>());
+        let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;
         // SAFETY: buffers of these counts; `in_place` stands for the output where MPI allows it.
@@ -191,7 +200,7 @@ impl Native {
     pub(crate) unsafe fn start(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output) };
-        let (mpi, comm, to) = (self.mpi, self.communicator.handle(), output.cast::<c_void>());
+        let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;
         // SAFETY: buffers of these counts, and arrays that stay, until the request is complete.

@@ -2,7 +2,9 @@
 
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::choose::Why;
@@ -26,11 +28,12 @@ pub struct Options {
     pub(crate) identical: bool,
     pub(crate) memory: Option<u64>,
     pub(crate) unshared: bool,
+    pub(crate) only_ours: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true, memory: None, unshared: false }
+        Options { algorithm: None, identical: true, memory: None, unshared: false, only_ours: false }
     }
 }
 
@@ -77,6 +80,17 @@ impl Options {
     /// they get such memory, which is when the plan is made; without, making a plan waits for nobody.
     pub fn unshared(self, unshared: bool) -> Options {
         Options { unshared, ..self }
+    }
+
+    /// Whether the plan is run only if it is ours: one that finds the MPI library's own collective best then says so, and is not made
+    /// ready to call it. That takes a communicator of MPI's, of which there are few thousand.
+    ///
+    /// ```
+    /// let options = allhands::Options::new().only_ours(true);
+    /// # let _ = options;
+    /// ```
+    pub fn only_ours(self, only_ours: bool) -> Options {
+        Options { only_ours, ..self }
     }
 }
 
@@ -141,14 +155,17 @@ impl Options {
 /// # Ok::<(), allhands::Error>(())
 /// ```
 pub struct Plan<T> {
-    core: Rc<RefCell<Core>>,
-    rank: Rc<RankState>,
+    /// Dropped inside the rank's gate.
+    core: ManuallyDrop<Rc<RefCell<Core>>>,
+    rank: Arc<RankState>,
     elements: PhantomData<T>,
 }
 
 /// The part of a plan that does not know the element type.
 pub(crate) struct Core {
     means: Means,
+    /// Whose failure concerns it.
+    scope: u64,
     collective: &'static str,
     ranks: usize,
     /// Elements of the caller's input and output.
@@ -178,13 +195,21 @@ pub(crate) enum Means {
 }
 
 impl Core {
-    pub(crate) fn new(means: Means, collective: &'static str, ranks: usize, why: Why, signature: String) -> Core {
+    pub(crate) fn new(
+        means: Means,
+        scope: u64,
+        collective: &'static str,
+        ranks: usize,
+        why: Why,
+        signature: String,
+    ) -> Core {
         let (input, output) = match &means {
             Means::Schedule(scheduled) => scheduled.lengths(),
             Means::Library(native) => (native.input, native.output),
         };
         Core {
             means,
+            scope,
             collective,
             ranks,
             input,
@@ -197,6 +222,10 @@ impl Core {
             moving: false,
             broken: false,
         }
+    }
+
+    pub(crate) fn scope(&self) -> u64 {
+        self.scope
     }
 
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
@@ -281,20 +310,23 @@ impl Drop for Running<'_> {
 /// # Safety
 /// As for [`Engine::begin`], until this returns.
 unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+    let scope = core.scope;
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
         Means::Schedule(scheduled) => unsafe {
-            scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(error))?;
+            scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(scope, error))?;
         },
         Means::Library(native) => {
             // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
             let ready = || {
                 rank.progress();
-                rank.quiet()
+                rank.quiet(scope)
             };
-            rank.world.wait(&core.signature, &|| false, ready, |_| None).map_err(|error| rank.give_up(error))?;
-            // SAFETY: the caller keeps the buffers until this function returns.
-            return unsafe { native.run(buffers, input, output) }.map_err(|error| rank.give_up(error));
+            let (world, signature) = (&rank.world, &core.signature);
+            world.wait(scope, signature, &|| false, ready, |_| None).map_err(|error| rank.give_up(scope, error))?;
+            // SAFETY: the caller keeps the buffers until this function returns. MPI waits: others may enter meanwhile.
+            let ran = world.gate.away(|| unsafe { native.run(buffers, input, output) });
+            return ran.map_err(|error| rank.give_up(scope, error));
         }
     }
     let running = Running(core);
@@ -314,18 +346,19 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
             }
         };
         let awaited = |gone: &dyn Fn(usize) -> bool| core.borrow().awaited(buffers, gone);
-        rank.world.wait(&signature, &far, ready, awaited).map_err(|error| rank.give_up(error))?;
+        rank.world.wait(scope, &signature, &far, ready, awaited).map_err(|error| rank.give_up(scope, error))?;
     }
-    outcome.map_err(|error| rank.give_up(error))?;
+    outcome.map_err(|error| rank.give_up(scope, error))?;
     std::mem::forget(running);
     Ok(())
 }
 
 /// Waits for a run under way, if there is one.
-fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
+fn finish(core: &Rc<RefCell<Core>>, rank: &RankState) -> Result<()> {
     if core.borrow().under_way.is_none() {
         return Ok(());
     }
+    let scope = core.borrow().scope;
     let mut outcome = core.borrow_mut().progress();
     if matches!(outcome, Ok(false)) {
         let signature = core.borrow().signature.clone();
@@ -343,7 +376,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
             let buffers = core.under_way.unwrap_or(Buffers::Apart);
             core.awaited(buffers, gone)
         };
-        let waited = rank.world.wait(&signature, &far, ready, awaited);
+        let waited = rank.world.wait(scope, &signature, &far, ready, awaited);
         if waited.is_err() {
             outcome = waited.map(|()| true);
         }
@@ -354,12 +387,12 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &Rc<RankState>) -> Result<()> {
     if outcome.is_err() {
         core.abandon();
     }
-    outcome.map(|_| ()).map_err(|error| rank.give_up(error))
+    outcome.map(|_| ()).map_err(|error| rank.give_up(scope, error))
 }
 
 impl<T: Element> Plan<T> {
-    pub(crate) fn new(core: Rc<RefCell<Core>>, rank: Rc<RankState>) -> Plan<T> {
-        Plan { core, rank, elements: PhantomData }
+    pub(crate) fn new(core: Rc<RefCell<Core>>, rank: Arc<RankState>) -> Plan<T> {
+        Plan { core: ManuallyDrop::new(core), rank, elements: PhantomData }
     }
 
     /// Runs the collective to its end.
@@ -507,11 +540,12 @@ impl<T: Element> Plan<T> {
     pub(crate) unsafe fn start_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
+        let scope = core.scope;
         // SAFETY: the caller's promise.
         unsafe {
             match &mut core.means {
                 Means::Schedule(scheduled) => {
-                    scheduled.begin(buffers, input, output).map_err(|error| self.rank.give_up(error))?;
+                    scheduled.begin(buffers, input, output).map_err(|error| self.rank.give_up(scope, error))?;
                 }
                 Means::Library(native) => native.start(buffers, input, output)?,
             }
@@ -531,7 +565,7 @@ impl<T: Element> Plan<T> {
         let progressed = self.core.borrow_mut().progress();
         match progressed {
             // Where a rank has failed, waiting says which one at once: who only tests would go on for ever.
-            Ok(false) if !self.rank.world.has_failed() => Ok(false),
+            Ok(false) if !self.rank.world.has_failed(self.core.borrow().scope) => Ok(false),
             _ => finish(&self.core, &self.rank).map(|()| true),
         }
     }
@@ -609,13 +643,15 @@ impl<T> Drop for Plan<T> {
                 let _ = finish(&self.core, &self.rank);
             }
         }
+        // SAFETY: dropped here only, and not used afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.core) };
     }
 }
 
 /// A collective that runs while other work is done: see [`Plan::during`].
 pub struct UnderWay<'a> {
     core: &'a Rc<RefCell<Core>>,
-    rank: &'a Rc<RankState>,
+    rank: &'a Arc<RankState>,
 }
 
 impl UnderWay<'_> {
@@ -630,7 +666,7 @@ impl UnderWay<'_> {
 /// Ends a run on the caller's buffers when the work beside it panics.
 struct Ending<'a> {
     core: &'a Rc<RefCell<Core>>,
-    rank: &'a Rc<RankState>,
+    rank: &'a Arc<RankState>,
 }
 
 impl Drop for Ending<'_> {

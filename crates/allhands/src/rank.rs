@@ -1,72 +1,145 @@
-//! What is common to all communicators of one rank: the world it is in, and the runs it has under way.
+//! What is common to all communicators of one rank in a world: the world itself, and the runs it has under way.
+//!
+//! Everything here that is not atomic, everything of the world and every plan's state is touched inside the world's
+//! [gate](crate::gate) only: cells and borrow flags are then never touched by two threads at once. What threads hand around outside of it
+//! (a communicator, the state itself) has counts that are atomic.
 
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use allhands_schedule::Topology;
+
+use crate::choose::Evidence;
 use crate::error::Error;
 use crate::plan::Core;
-use crate::progress::{Entered, Helper};
+use crate::progress::Helper;
 use crate::world::World;
 
 pub(crate) struct RankState {
     /// The thread that moves runs on while the rank computes, if there is one. First, because it ends before the rest goes.
     helper: RefCell<Option<Helper>>,
-    pub(crate) world: Rc<World>,
+    pub(crate) world: Arc<World>,
     /// Plans with a run under way: they move on whenever this rank waits.
     under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
     how_many: Cell<usize>,
-    /// Whether this thread may be a rank of other worlds, too.
-    several: Cell<bool>,
+    /// What communicators are derived from, in an MPI job.
+    pub(crate) origin: Option<Origin>,
 }
 
-thread_local! {
-    /// What this thread is a rank of: an MPI job can be joined more than once.
-    static HERE: RefCell<Vec<Weak<RankState>>> = const { RefCell::new(Vec::new()) };
+/// What an MPI job's ranks agreed on when they joined.
+pub(crate) struct Origin {
+    /// Tells the world from others that this process knows; the same on every rank.
+    pub(crate) id: u64,
+    pub(crate) topology: Topology,
+    pub(crate) evidence: Arc<Evidence>,
+    /// How many communicators this rank, as their first one, has numbered.
+    pub(crate) numbered: AtomicU64,
+}
+
+// SAFETY: see the beginning of this file.
+unsafe impl Send for RankState {}
+// SAFETY: as above.
+unsafe impl Sync for RankState {}
+
+/// The worlds of MPI jobs that this process is in, from their making until MPI ends: all ranks of one know it for as long, whatever
+/// else they have dropped, so that they find the same when they look for one that has all members of a communicator.
+static KNOWN: Mutex<Vec<Arc<RankState>>> = Mutex::new(Vec::new());
+/// How many there are.
+static WORLDS: AtomicUsize = AtomicUsize::new(0);
+
+/// This thread is inside the gate of a rank's state. It stays on its thread.
+pub(crate) struct Entered(Option<Arc<World>>, PhantomData<*const ()>);
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(world) = &self.0 {
+            world.gate.leave();
+        }
+    }
 }
 
 impl RankState {
-    pub(crate) fn new(world: World) -> Rc<RankState> {
-        let rank = Rc::new(RankState {
-            world: Rc::new(world),
+    pub(crate) fn new(world: World, origin: Option<Origin>) -> Arc<RankState> {
+        Arc::new(RankState {
+            helper: RefCell::default(),
+            world: Arc::new(world),
             under_way: RefCell::default(),
             how_many: Cell::new(0),
-            several: Cell::new(false),
-            helper: RefCell::default(),
-        });
-        HERE.with_borrow_mut(|here| {
-            here.retain(|other| other.strong_count() > 0);
-            here.push(Rc::downgrade(&rank));
-            if here.len() > 1 {
-                here.iter().filter_map(Weak::upgrade).for_each(|rank| rank.several.set(true));
-            }
-        });
-        rank
+            origin,
+        })
     }
 
-    /// From now on any one thread at a time may use this rank: none counts it among its own.
-    pub(crate) fn leave_thread(&self) {
-        HERE.with_borrow_mut(|here| here.retain(|other| !std::ptr::eq(other.as_ptr(), self)));
+    /// Communicators of these ranks are derived from this one from now on.
+    pub(crate) fn make_known(self: &Arc<RankState>) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push(self.clone());
+        // All ranks of a communicator take the same one of several that have all of its members.
+        known.sort_by_key(|rank| rank.origin.as_ref().map_or(0, |origin| origin.id));
+        WORLDS.store(known.len(), Ordering::Relaxed);
+    }
+
+    /// What this process is in, in an order that is the same on every rank.
+    pub(crate) fn known() -> Vec<Arc<RankState>> {
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Nothing is derived from this one any more, or from any if none is named.
+    pub(crate) fn forget(which: Option<&RankState>) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gone, kept) = std::mem::take(&mut *known)
+            .into_iter()
+            .partition::<Vec<_>, _>(|rank| which.is_none_or(|which| std::ptr::eq(&raw const **rank, which)));
+        *known = kept;
+        WORLDS.store(known.len(), Ordering::Relaxed);
+        drop(known);
+        // The end of a world calls MPI, and waits for its helper.
+        drop(gone);
     }
 
     /// From now on a thread moves runs on while this rank computes.
-    pub(crate) fn hire(self: &Rc<RankState>) {
-        *self.helper.borrow_mut() = Some(Helper::new(Rc::as_ptr(self)));
+    pub(crate) fn hire(self: &Arc<RankState>) {
+        assert!(self.world.gate.is_shared(), "a helper is a second thread");
+        let _inside = self.enter();
+        // SAFETY: the state stays where it is, and drops its helper before anything else.
+        *self.helper.borrow_mut() = Some(unsafe { Helper::new(Arc::as_ptr(self)) });
     }
 
-    /// To be held while anything of this rank is touched, so that the helper keeps off.
+    /// To be held while anything of this rank is touched.
     #[inline]
-    pub(crate) fn enter(&self) -> Option<Entered> {
-        // Nobody but this thread ever changes whether there is one.
-        self.helper.borrow().as_ref().map(Helper::enter)
+    pub(crate) fn enter(&self) -> Entered {
+        if !self.world.gate.is_shared() {
+            return Entered(None, PhantomData);
+        }
+        self.world.gate.enter();
+        Entered(Some(self.world.clone()), PhantomData)
     }
 
-    /// Moves every run of this thread that is under way on. Errors wait for the owner of the run.
+    /// The same, unless another thread is there.
+    pub(crate) fn try_enter(&self) -> Option<Entered> {
+        if !self.world.gate.is_shared() {
+            return Some(Entered(None, PhantomData));
+        }
+        self.world.gate.try_enter().then(|| Entered(Some(self.world.clone()), PhantomData))
+    }
+
+    /// As the helper: one round.
+    pub(crate) fn help(&self) {
+        self.world.gate.enter();
+        self.progress_all();
+        self.world.gate.leave();
+    }
+
+    /// Moves every run that is under way on. Errors wait for the owner of the run.
     #[inline]
     pub(crate) fn progress(&self) {
         if self.how_many.get() > 0 {
             self.progress_all();
         }
-        if self.several.get() {
+        if self.origin.is_some() && WORLDS.load(Ordering::Relaxed) > 1 {
             self.progress_others();
         }
     }
@@ -74,18 +147,17 @@ impl RankState {
     /// The others would wait for ever for a rank that waits in another world.
     #[cold]
     fn progress_others(&self) {
-        let mut index = 0;
-        while let Some(rank) = HERE.with_borrow(|here| here.get(index).cloned()) {
-            if let Some(rank) = rank.upgrade().filter(|rank| !std::ptr::eq(&**rank, self)) {
-                let _inside = rank.enter();
+        for rank in RankState::known() {
+            if !std::ptr::eq(&raw const *rank, self)
+                && let Some(_inside) = rank.try_enter()
+            {
                 rank.progress_all();
             }
-            index += 1;
         }
     }
 
     /// Moves those of this world on.
-    pub(crate) fn progress_all(&self) {
+    fn progress_all(&self) {
         if let Ok(under_way) = self.under_way.try_borrow() {
             for core in under_way.iter() {
                 if let Ok(mut core) = core.try_borrow_mut() {
@@ -95,9 +167,11 @@ impl RankState {
         }
     }
 
-    /// Whether every run under way is through.
-    pub(crate) fn quiet(&self) -> bool {
-        self.under_way.borrow().iter().all(|core| core.try_borrow().is_ok_and(|core| core.ended()))
+    /// Whether every run under way in a scope is through.
+    pub(crate) fn quiet(&self, scope: u64) -> bool {
+        let through =
+            |core: &Rc<RefCell<Core>>| core.try_borrow().is_ok_and(|core| core.scope() != scope || core.ended());
+        self.under_way.borrow().iter().all(through)
     }
 
     pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
@@ -118,9 +192,9 @@ impl RankState {
         }
     }
 
-    /// A run that ends with an error cannot be completed by the others either.
-    pub(crate) fn give_up(&self, error: Error) -> Error {
-        self.world.fail(&error.to_string());
+    /// A run that ends with an error cannot be completed by the others of its scope either.
+    pub(crate) fn give_up(&self, scope: u64, error: Error) -> Error {
+        self.world.fail(scope, &error.to_string());
         error
     }
 }

@@ -37,6 +37,7 @@ pub use crate::log::{log, logs};
 use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
+use crate::rank::Entered;
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
 
@@ -149,7 +150,8 @@ impl From<Operation> for RawOperation {
 }
 
 /// The ranks of an MPI communicator, bound to no thread: any thread may use it and its plans, one at a time, if all of them move
-/// together. (The compiler is not told, since it could not see that they do.)
+/// together. (The compiler is not told, since it could not see that they do.) Communicators may be used by different threads at the same
+/// time where MPI was started with `MPI_THREAD_MULTIPLE`; otherwise every call here counts as one of MPI's.
 pub struct RawComm(Rc<Comm>);
 
 impl RawComm {
@@ -159,9 +161,19 @@ impl RawComm {
     /// As there.
     pub unsafe fn from_mpi(handle: usize) -> Result<RawComm> {
         // SAFETY: the caller's promise.
-        let comm = unsafe { Comm::from_mpi(handle)? };
-        comm.leave_thread();
-        Ok(RawComm(Rc::new(comm)))
+        Ok(RawComm(Rc::new(unsafe { Comm::from_mpi(handle)? })))
+    }
+
+    /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
+    pub fn is_derived(&self) -> bool {
+        self.0.is_derived()
+    }
+
+    /// This thread is alone with everything that communicators of these processes have in common, until what is returned is dropped;
+    /// none if another thread is there. For callers that must not wait, such as those that MPI calls while it holds locks of its own:
+    /// what they do with plans meanwhile waits for no thread.
+    pub fn alone(&self) -> Option<Alone> {
+        self.0.state().try_enter().map(Alone)
     }
 
     /// A plan for a call.
@@ -202,6 +214,9 @@ impl RawComm {
         self.0.size()
     }
 }
+
+/// See [`RawComm::alone`].
+pub struct Alone(#[allow(dead_code, reason = "held until it is dropped")] Entered);
 
 /// A place of plans that are made later: see [`RawComm::reserve`].
 pub struct Reserved {

@@ -1,7 +1,8 @@
 //! Memory that ranks of a node use together for a plan, and where it is kept when the plan is gone.
 //!
 //! Making memory and mapping it in every process takes longer than everything else about a plan, so the first of the ranks, who
-//! makes it, uses again what all have let go of. A header counts the ranks that use it.
+//! makes it, uses again what all have let go of. A header counts the ranks that use it. What is small and concerns one node alone is
+//! a chunk of the node's memory instead (`node::board`), for which nobody waits.
 //!
 //! Memory ordering: the maker sets the count to all ranks before it tells them; each takes one off with Release when its plan is gone,
 //! after its last touch, whether or not it has ever run. The maker who reads 0 with Acquire therefore comes after every touch, and
@@ -12,13 +13,21 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::node::Reach;
 use crate::node::memory::{Address, Mapping};
 use crate::node::sync::{AtomicU32, Ordering};
+use crate::node::{Chunk, Reach};
 use crate::world::World;
 
 /// Memory that this rank uses together with others, until it is dropped.
-pub(crate) struct Shared {
+pub(crate) enum Shared {
+    /// Of its own.
+    Mapped(Mapped),
+    /// A piece of the node's.
+    Chunk(Chunk),
+}
+
+/// What was made for one plan, or used again.
+pub(crate) struct Mapped {
     memory: Arc<Mapping>,
 }
 
@@ -52,12 +61,15 @@ const NUMBER: u32 = 48;
 impl Shared {
     /// Where the memory begins, on a line of its own.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
-        // SAFETY: what is shared begins with a header.
-        unsafe { self.memory.as_ptr().add(size_of::<Header>()) }
+        match self {
+            // SAFETY: what is shared begins with a header.
+            Shared::Mapped(mapped) => unsafe { mapped.memory.as_ptr().add(size_of::<Header>()) },
+            Shared::Chunk(chunk) => chunk.as_ptr(),
+        }
     }
 }
 
-impl Drop for Shared {
+impl Drop for Mapped {
     fn drop(&mut self) {
         header(&self.memory).users.fetch_sub(1, Ordering::Release);
     }
@@ -105,6 +117,8 @@ impl Shelf {
 
 /// What ranks ask for together.
 pub(crate) struct Need<'a> {
+    /// Whose failure ends the making.
+    pub(crate) scope: u64,
     pub(crate) operation: &'a str,
     pub(crate) key: u64,
     /// Of the ranks, the maker first.
@@ -127,8 +141,8 @@ impl World {
             false => self.accept(need, size),
         };
         // The others wait for what this rank did not tell them.
-        let (most, memory) = shared.inspect_err(|error| self.fail(&error.to_string()))?;
-        Ok((most, Shared { memory }))
+        let (most, memory) = shared.inspect_err(|error| self.fail(need.scope, &error.to_string()))?;
+        Ok((most, Shared::Mapped(Mapped { memory })))
     }
 
     fn accept(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, Arc<Mapping>)> {
@@ -205,7 +219,7 @@ mod tests {
         let memory = Arc::new(Mapping::private(5000).unwrap());
         header(&memory).users.store(2, Ordering::Relaxed);
         assert_eq!(shelf.keep(0, &[0, 1], &memory), 1);
-        let users = [(); 2].map(|()| Shared { memory: memory.clone() });
+        let users = [(); 2].map(|()| Mapped { memory: memory.clone() });
         let free = |places: &[usize], bytes| shelf.free(places, bytes).is_some();
         let [one, other] = users;
         drop(one);

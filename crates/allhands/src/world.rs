@@ -8,9 +8,10 @@ use allhands_schedule::Topology;
 
 use crate::error::{Error, Result};
 use crate::far::Job;
+use crate::gate::Gate;
 use crate::node::bell::Patience;
 use crate::node::memory::Mapping;
-use crate::node::{Arrived, Node, Reach};
+use crate::node::{Arrived, Chunk, Node, Reach};
 use crate::shelf::{Need, Shelf};
 
 /// One rank's view of all.
@@ -31,7 +32,14 @@ pub(crate) struct World {
     pub(crate) job: Option<Job>,
     /// Memory of plans that are gone, for those to come.
     pub(crate) shelf: Shelf,
+    /// Inside which this rank's threads touch all of this.
+    pub(crate) gate: Gate,
 }
+
+// SAFETY: cells are touched inside the gate only; see `rank`.
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
 
 /// Where a rank is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +75,19 @@ impl World {
             homes: None,
             job: None,
             shelf: Shelf::default(),
+            gate: Gate::new(false),
         }
     }
 
-    /// A rank of an MPI job, whose neighbours are given by place.
-    pub(crate) fn of_job(job: Job, me: usize, homes: Vec<usize>, node: Node, neighbours: Vec<usize>) -> World {
+    /// A rank of an MPI job, whose neighbours are given by place; `threads`: whether several threads of it may call at once.
+    pub(crate) fn of_job(
+        job: Job,
+        me: usize,
+        homes: Vec<usize>,
+        node: Node,
+        neighbours: Vec<usize>,
+        threads: bool,
+    ) -> World {
         let (ranks, cores) = (homes.len(), node.cores());
         let mut places = vec![None; ranks];
         for (place, &rank) in neighbours.iter().enumerate() {
@@ -88,6 +104,7 @@ impl World {
             homes: Some(homes),
             job: Some(job),
             shelf: Shelf::default(),
+            gate: Gate::new(threads),
         }
     }
 
@@ -126,31 +143,47 @@ impl World {
         (0..topology.regions(1)).all(together)
     }
 
-    /// The collective cannot be completed: everybody of the node who waits gets to know.
-    pub(crate) fn fail(&self, reason: &str) {
-        self.node.board().fail(self.me, reason);
+    /// Whether some members of a communicator are reached by MPI's messages only. Every member finds the same.
+    pub(crate) fn apart(&self, members: &[usize], topology: &Topology) -> bool {
+        let Some(homes) = &self.homes else { return false };
+        topology.regions(1) > 1 || members.iter().any(|&rank| homes[rank] != homes[members[0]])
+    }
+
+    /// The collective cannot be completed: everybody of the node who waits in its scope gets to know.
+    pub(crate) fn fail(&self, scope: u64, reason: &str) {
+        self.node.board().fail(scope, self.me, reason);
         self.node.ring_all();
     }
 
-    /// Whether some rank of the node cannot go on.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.node.board().has_failed()
+    /// Whether some rank of the node cannot go on with what belongs to a scope.
+    #[inline]
+    pub(crate) fn has_failed(&self, scope: u64) -> bool {
+        self.node.board().has_failed(scope)
     }
 
-    /// Compares what the ranks of a node ask for where they make a plan together.
-    pub(crate) fn join(&self, key: u64, members: &[usize], asked: &str) -> Result<()> {
+    /// Compares what the ranks of a node ask for where they make a plan together. With `clear`, they may get a chunk of memory that begins
+    /// with so many zeros; all of them or none.
+    pub(crate) fn join(
+        &self,
+        scope: u64,
+        key: u64,
+        members: &[usize],
+        asked: &str,
+        clear: Option<usize>,
+    ) -> Result<Option<Chunk>> {
         let neighbours = members.iter().filter(|&&rank| self.places[rank].is_some()).count();
-        self.node.board().join(key, neighbours, self.node.me(), asked).map_err(|(place, expected)| {
+        self.node.join(key, neighbours, asked, clear).map_err(|(place, expected)| {
             let error = Error::Mismatch { rank: self.me, asked: asked.into(), other: self.neighbours[place], expected };
-            self.fail(&error.to_string());
+            self.fail(scope, &error.to_string());
             error
         })
     }
 
-    /// Waits in `operation` until `ready`, which may do work; `awaited` finds a rank that must act for it and is gone; `far`:
-    /// whether MPI brings what is waited for, so that looking for it moves MPI on.
+    /// Waits in `operation`, which belongs to a scope, until `ready`, which may do work; `awaited` finds a rank that must act for it and is
+    /// gone; `far`: whether MPI brings what is waited for, so that looking for it moves MPI on.
     pub(crate) fn wait(
         &self,
+        scope: u64,
         operation: &str,
         far: &dyn Fn() -> bool,
         ready: impl FnMut() -> bool,
@@ -168,8 +201,8 @@ impl World {
             }
         };
         let patience = |far| self.patience_for(far);
-        let outcome = seat.bell.wait_for(far, patience, ready, meanwhile, || {
-            if let Some((rank, reason)) = self.node.board().failure() {
+        let outcome = seat.bell.wait_for(&self.gate, far, patience, ready, meanwhile, || {
+            if let Some((rank, reason)) = self.node.board().failure(scope) {
                 return Some(Error::Abandoned { rank, reason });
             }
             let after = match began {
@@ -213,7 +246,7 @@ impl World {
         }
         // It has just been looked for: where ranks crowd the cores, others go first.
         if self.crowded {
-            std::thread::yield_now();
+            self.gate.away(std::thread::yield_now);
         }
         // There are several looks in one, and no bell rings for MPI's messages.
         let spins = if self.crowded { 0 } else { 50 };
@@ -272,6 +305,8 @@ impl World {
                 false
             }
         };
-        self.wait(need.operation, &|| false, ready, |gone| Some(self.neighbours[other]).filter(|rank| gone(*rank)))
+        self.wait(need.scope, need.operation, &|| false, ready, |gone| {
+            Some(self.neighbours[other]).filter(|rank| gone(*rank))
+        })
     }
 }

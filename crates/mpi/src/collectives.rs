@@ -165,7 +165,7 @@ impl Mpi {
     }
 
     #[cold]
-    fn lacks(&self, symbol: &str) -> Error {
+    pub(crate) fn lacks(&self, symbol: &str) -> Error {
         Error::MissingSymbol { path: self.path().to_owned(), symbol: symbol.to_owned() }
     }
 }

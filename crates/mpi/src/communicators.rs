@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use crate::{Abi, Handle, Mpi, Result};
+use crate::{Abi, DeleteFunction, Handle, Mpi, Result};
 
 /// What two communicators have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +130,26 @@ impl Mpi {
         })
     }
 
+    /// The processes of a group with these ranks in it, in this order; to be freed with [`Mpi::group_free`].
+    pub fn group_incl(&self, group: Handle, ranks: &[i32]) -> Result<Handle> {
+        let count = self.count("MPI_Group_incl", ranks.len())?;
+        self.handle("MPI_Group_incl", |new| {
+            // SAFETY: the array has this many elements; the handle is writable and zero.
+            unsafe { (self.raw().group_incl)(group, count, ranks.as_ptr(), new) }
+        })
+    }
+
+    /// A communicator of a group of a communicator's processes. Collective over the group; calls of several threads at once need
+    /// different tags.
+    pub fn comm_create_group(&self, comm: Handle, group: Handle, tag: i32) -> Result<Handle> {
+        const NAME: &str = "MPI_Comm_create_group";
+        let create = self.raw().comm_create_group.ok_or_else(|| self.lacks(NAME))?;
+        self.handle(NAME, |new| {
+            // SAFETY: the handle is writable and zero.
+            unsafe { create(comm, group, tag, new) }
+        })
+    }
+
     /// Frees a group.
     pub fn group_free(&self, mut group: Handle) -> Result<()> {
         // SAFETY: the handle is writable.
@@ -140,18 +160,50 @@ impl Mpi {
     pub fn translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Vec<Option<i32>>> {
         let from = self.comm_group(from)?;
         let result = self.comm_group(to).and_then(|to| {
-            let mut there = vec![0; ranks.len()];
-            let count = self.count("MPI_Group_translate_ranks", ranks.len())?;
-            // SAFETY: both arrays have this many elements.
-            let code =
-                unsafe { (self.raw().group_translate_ranks)(from, count, ranks.as_ptr(), to, there.as_mut_ptr()) };
-            let result = self.check("MPI_Group_translate_ranks", code);
+            let result = self.group_translate_ranks(from, ranks, to);
             self.group_free(to)?;
-            result.map(|()| there)
+            result
         });
         self.group_free(from)?;
+        result
+    }
+
+    /// The ranks that processes of one group have in another; `None` for those that are not in it.
+    pub fn group_translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Vec<Option<i32>>> {
+        let mut there = vec![0; ranks.len()];
+        let count = self.count("MPI_Group_translate_ranks", ranks.len())?;
+        // SAFETY: both arrays have this many elements.
+        let code = unsafe { (self.raw().group_translate_ranks)(from, count, ranks.as_ptr(), to, there.as_mut_ptr()) };
+        self.check("MPI_Group_translate_ranks", code)?;
         let undefined = self.constants().integers.undefined;
-        Ok(result?.into_iter().map(|rank| (rank != undefined).then_some(rank)).collect())
+        Ok(there.into_iter().map(|rank| (rank != undefined).then_some(rank)).collect())
+    }
+
+    /// Lets `gone` be called at the beginning of `MPI_Finalize`, before anything of MPI ends.
+    ///
+    /// # Safety
+    /// The function can be called then, with whatever it is given.
+    pub unsafe fn at_finalize(&self, gone: DeleteFunction) -> Result<()> {
+        unsafe extern "C" fn not_copied(
+            _: Handle,
+            _: c_int,
+            _: *mut c_void,
+            _: *mut c_void,
+            _: *mut c_void,
+            copied: *mut c_int,
+        ) -> c_int {
+            // SAFETY: MPI gives the address of an integer.
+            unsafe { *copied = 0 };
+            0
+        }
+        let key = self.integer("MPI_Comm_create_keyval", |key| {
+            // SAFETY: the key is writable, and both functions have the types that MPI calls.
+            unsafe { (self.raw().comm_create_keyval)(not_copied, gone, key, null_mut()) }
+        })?;
+        // Any value but null, which might mean that there is none.
+        let value = std::ptr::dangling_mut::<c_void>();
+        // SAFETY: handle and key are MPI's; it deletes the attributes of this communicator first.
+        self.check("MPI_Comm_set_attr", unsafe { (self.raw().comm_set_attr)(self.comm_self(), key, value) })
     }
 
     /// The communicator's Fortran handle, if the library tells.

@@ -108,6 +108,7 @@ functions! {
         comm_get_errhandler "Comm_get_errhandler" (Handle, Handles);
         comm_group "Comm_group" (Handle, Handles);
         group_translate_ranks "Group_translate_ranks" (Handle, c_int, Counts, Handle, Out);
+        group_incl "Group_incl" (Handle, c_int, Counts, Handles);
         group_free "Group_free" (Handles);
 
         send "Send" (Send, c_int, Handle, c_int, c_int, Handle);
@@ -177,6 +178,7 @@ functions! {
             (Send, Receive, c_int, Handle, Handle, Handle, Handle, Handles) -> c_int;
         allgather_init "Allgather_init"
             (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
+        comm_create_group "Comm_create_group" (Handle, Handle, c_int, Handles) -> c_int;
         comm_get_name "Comm_get_name" (Handle, *mut c_char, Out) -> c_int;
 
         bcast_c "Bcast_c" (Receive, Count, Handle, c_int, Handle) -> c_int;

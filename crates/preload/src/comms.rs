@@ -37,8 +37,6 @@ pub(crate) struct Member {
     several: bool,
     /// For comparing calls.
     private: OnceLock<Option<Private>>,
-    /// Instead of ours, where there is none: see [`keep_even`](Member::keep_even).
-    unused: OnceLock<Option<Private>>,
     /// For telling who is late.
     attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
@@ -171,14 +169,13 @@ impl Comms {
             refusal,
             several: !inter && size > 1,
             private: OnceLock::new(),
-            unused: OnceLock::new(),
             attendance: OnceLock::new(),
             ours: OnceLock::new(),
             requests: AtomicBool::new(false),
             freed: Mutex::default(),
         });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
-        if !inter && size == 1 && handle != mpi.comm_self() && member.keep_even(mpi) && session.check.is_some() {
+        if !inter && size == 1 && handle != mpi.comm_self() && session.check.is_some() && counts_communicators(mpi) {
             member.private(mpi);
         }
         Ok(member)
@@ -243,13 +240,7 @@ impl Member {
     /// Ours for it. Collective the first time.
     #[inline]
     pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
-        let ours = self.ours.get_or_init(|| {
-            let joined = session::waiting(|| self.join(mpi));
-            if joined.is_err() {
-                self.keep_even(mpi);
-            }
-            joined.map(|comm| Mutex::new(Group::new(comm)))
-        });
+        let ours = self.ours.get_or_init(|| session::waiting(|| self.join(mpi)).map(|comm| Mutex::new(Group::new(comm))));
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
             Err(reason) => Err(Unserved::Passed(reason.clone())),
@@ -282,7 +273,11 @@ impl Member {
     /// Joins on all ranks, or on none of them.
     fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
         // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
-        let joined = unsafe { RawComm::from_mpi(self.handle) };
+        let joined = match unsafe { RawComm::from_mpi(self.handle) } {
+            // It is so on every rank.
+            Ok(comm) if comm.is_derived() => return Ok(comm),
+            joined => joined,
+        };
         let mut all = c_int::from(joined.is_ok());
         // SAFETY: one integer in place on every rank.
         let agreed = unsafe {
@@ -295,15 +290,6 @@ impl Member {
             (Ok(_), Ok(())) if all == 0 => Err("another rank could not join".into()),
             (Ok(comm), Ok(())) => Ok(comm),
         }
-    }
-
-    /// Makes a communicator although it is not served, where their number matters.
-    fn keep_even(&self, mpi: &'static Mpi) -> bool {
-        let matters = counts_communicators(mpi);
-        if matters {
-            self.unused.get_or_init(|| session::waiting(|| Private::of(mpi, self.handle, self.rank)));
-        }
-        matters
     }
 
     /// A communicator of the same ranks, for comparing calls; none if it could not be made. Collective the first time.
@@ -446,7 +432,8 @@ impl Wish<'_> {
         self,
         mut make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
     ) -> Result<(RawPlan, String), Unserved> {
-        let free = Options::new().unshared(self.unshared);
+        // Where the MPI's own is best, the program's call is passed on to it: such a plan is not run.
+        let free = Options::new().unshared(self.unshared).only_ours(true);
         let mut plan = |options: &Options| {
             let plan = make(options)?;
             let why = plan.why();

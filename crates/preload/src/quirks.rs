@@ -9,7 +9,7 @@ use crate::requests::{self, Patience};
 use crate::session;
 
 /// Intel MPI 2021.18 loses messages between two groups of which one has made more communicators than the other, on what is duplicated
-/// of their intercommunicator. So each communicator of the program gets one of ours there, served or not: groups that call alike
+/// of their intercommunicator. Where we make some (`ALLHANDS_CHECK`), each communicator of the program gets one: groups that call alike
 /// shall not differ because of us.
 pub(crate) fn counts_communicators(mpi: &Mpi) -> bool {
     mpi.library_version().is_ok_and(|version| version.contains("Intel"))

@@ -12,11 +12,12 @@
 //! sees the word written, and it does not sleep. So no wake-up is lost. A stale ring only makes a later sleep end early, and
 //! every wait looks again. The word itself is written with Release and read with Acquire, for the data behind it: a plain
 //! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
-//! line away between the two.
+//! line away between the two. An owner of several threads is dealt with in [`gate`](crate::gate).
 
 use std::time::{Duration, Instant};
 
 use super::sync::{Bed, Ordering, fence, spin_loop, yield_now};
+use crate::gate::Gate;
 
 /// One rank's bell, in memory that all ranks of the node see. All zeros is a bell at rest.
 #[repr(C, align(128))]
@@ -56,10 +57,11 @@ impl Bell {
         }
     }
 
-    /// Waits, as the owner, until `ready`, which may do work, after which something of another `kind` may be waited for: with the
-    /// patience for that, from its beginning.
+    /// Waits, as a thread of the owner's inside its gate, until `ready`, which may do work, after which something of another `kind` may
+    /// be waited for: with the patience for that, from its beginning.
     pub(crate) fn wait_for<E>(
         &self,
+        gate: &Gate,
         kind: impl Fn() -> bool,
         patience: impl Fn(bool) -> Patience,
         mut ready: impl FnMut() -> bool,
@@ -73,15 +75,16 @@ impl Bell {
                 done = ready();
                 done || kind() != now
             };
-            self.wait(patience(now), changed, &mut meanwhile, &mut slept)?;
+            self.wait(gate, patience(now), changed, &mut meanwhile, &mut slept)?;
         }
         Ok(())
     }
 
-    /// Waits, as the owner, until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a
-    /// reason to give up.
+    /// Waits until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a reason to give
+    /// up. Other threads of the owner's may enter the gate between two looks.
     fn wait<E>(
         &self,
+        gate: &Gate,
         patience: Patience,
         mut ready: impl FnMut() -> bool,
         mut meanwhile: impl FnMut(),
@@ -91,6 +94,7 @@ impl Bell {
             if ready() {
                 return Ok(());
             }
+            gate.breathe();
             // A pause takes as long as a message: the first looks follow each other closely.
             if spin > 40 {
                 spin_loop();
@@ -105,7 +109,7 @@ impl Bell {
                 return Ok(());
             }
             meanwhile();
-            yield_now();
+            gate.away(yield_now);
             if bounded.is_some_and(|began| began.elapsed() > patience.yielding) {
                 break;
             }
@@ -117,9 +121,11 @@ impl Bell {
             fence(Ordering::SeqCst);
             let done = ready();
             if !done {
-                self.bed.sleep(nap);
+                gate.asleep(|| self.bed.sleep(nap));
             }
-            self.bed.get_up();
+            if !gate.others_sleep() {
+                self.bed.get_up();
+            }
             if done || ready() {
                 return Ok(());
             }
@@ -158,7 +164,7 @@ mod tests {
             naps.set(naps.get() + 1);
             None::<()>
         };
-        bell.wait_for(|| far.get(), patience, ready, || (), slept).unwrap();
+        bell.wait_for(&Gate::new(false), || far.get(), patience, ready, || (), slept).unwrap();
         assert_eq!(looks.get(), LOOKS);
         assert!(naps.get() > 0, "it slept, and only short");
     }
@@ -183,7 +189,7 @@ mod models {
                 }
             });
             let patience = Patience { spins: 0, yields: 0, yielding: Duration::MAX, nap: Duration::MAX };
-            bell.wait(patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
+            bell.wait(&Gate::new(false), patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
             ringer.join().unwrap();
         });
     }

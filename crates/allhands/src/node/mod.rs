@@ -5,7 +5,7 @@
 //! memory-ordering argument, and loom checks models of them.
 
 pub(crate) mod bell;
-mod board;
+pub(crate) mod board;
 pub(crate) mod channel;
 pub(crate) mod meeting;
 pub(crate) mod memory;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use board::Board;
+use board::{Board, CHUNKS};
 use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
 use memory::Mapping;
 pub(crate) use reach::Reach;
@@ -77,6 +77,32 @@ pub(crate) struct Reference {
 const REFERENCE_LENGTH: u32 = size_of::<Reference>() as u32 | REFERENCE;
 const _: () = assert!(size_of::<Reference>() <= INLINE);
 
+/// Bytes of a chunk: enough for the meetings of a few dozen ranks and short vectors.
+const CHUNK: usize = 16 * 1024;
+
+/// A piece of the node's memory that some of its ranks use together, until each has dropped its own.
+pub(crate) struct Chunk {
+    memory: Arc<Mapping>,
+    at: usize,
+    number: usize,
+}
+
+impl Chunk {
+    pub(crate) const BYTES: usize = CHUNK;
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        // SAFETY: the memory holds all chunks.
+        unsafe { self.memory.as_ptr().add(self.at) }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: the memory of a node begins with its board.
+        unsafe { &*self.memory.as_ptr().cast::<Board>() }.let_go(self.number);
+    }
+}
+
 /// Bytes of one channel with its bodies.
 fn channel_bytes(body: usize) -> usize {
     size_of::<Channel>() + SLOTS * body
@@ -85,7 +111,33 @@ fn channel_bytes(body: usize) -> usize {
 impl Node {
     /// How much memory a node of so many ranks has.
     pub(crate) fn bytes(ranks: usize, body: usize) -> usize {
-        size_of::<Board>() + ranks * size_of::<Seat>() + ranks * ranks * channel_bytes(body)
+        Node::first_chunk(ranks, body) + CHUNKS * CHUNK
+    }
+
+    /// Where chunks begin, after the board, the seats and the channels. All of it is there only as far as it is touched.
+    fn first_chunk(ranks: usize, body: usize) -> usize {
+        let before = size_of::<Board>() + ranks * size_of::<Seat>() + ranks * ranks * channel_bytes(body);
+        before.next_multiple_of(4096)
+    }
+
+    /// Joins a plan of `ranks` ranks on the board: see [`Board::join`]. With `clear`, they get a chunk whose first so many bytes are
+    /// zeros, if one is left.
+    pub(crate) fn join(
+        &self,
+        key: u64,
+        ranks: usize,
+        text: &str,
+        clear: Option<usize>,
+    ) -> Result<Option<Chunk>, (usize, String)> {
+        let at = |number: usize| Node::first_chunk(self.ranks, self.body) + number * CHUNK;
+        let zero = |number: usize| {
+            let bytes = clear.unwrap_or_default().min(CHUNK);
+            // SAFETY: the memory holds all chunks, and nobody uses this one.
+            unsafe { self.memory.as_ptr().add(at(number)).write_bytes(0, bytes) };
+        };
+        let zero: Option<&dyn Fn(usize)> = if clear.is_some() { Some(&zero) } else { None };
+        let number = self.board().join(key, ranks, self.me, text, zero)?;
+        Ok(number.map(|number| Chunk { memory: self.memory.clone(), at: at(number), number }))
     }
 
     /// A rank's view of memory that is zero at first, of [`bytes`](Node::bytes).

@@ -50,10 +50,10 @@ impl Bed {
         self.occupied.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes the owner.
+    /// Wakes the owner: every thread of its that sleeps here.
     pub(crate) fn wake(&self) {
         self.occupied.store(0, Ordering::Relaxed);
-        let _ = rustix::thread::futex::wake(&self.occupied, rustix::thread::futex::Flags::empty(), 1);
+        let _ = rustix::thread::futex::wake(&self.occupied, rustix::thread::futex::Flags::empty(), i32::MAX as u32);
     }
 }
 
@@ -94,7 +94,7 @@ impl Bed {
         // A futex compares its word under its own lock: so does this one.
         let _asleep = self.asleep.lock().unwrap();
         self.occupied.store(0, Ordering::Relaxed);
-        self.woken.notify_one();
+        self.woken.notify_all();
     }
 }
 

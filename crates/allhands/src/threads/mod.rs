@@ -14,6 +14,7 @@ use crate::choose::{Evidence, THREADS, Texts};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::node;
+use crate::node::board::EVERYBODY;
 use crate::world::World;
 
 /// Thread ranks with settings.
@@ -50,7 +51,7 @@ impl Threads {
         let evidence = Arc::new(Evidence::of_texts(&Texts::named(), Some(THREADS), true));
         let one = |rank: usize| {
             let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
-            let comm = Comm::of_world(world, self.topology.clone(), None, evidence.clone());
+            let comm = Comm::of_world(world, self.topology.clone(), evidence.clone());
             match catch_unwind(AssertUnwindSafe(|| body(&comm))) {
                 Ok(result) => result,
                 Err(panic) => {
@@ -68,7 +69,7 @@ impl Threads {
                     let error = Error::Spawn { rank, reason: error.to_string() };
                     // Nobody else takes this seat: through it the others get to know, before anybody waits for them.
                     let world = World::of_threads(memory.clone(), slot, ranks, rank, self.timeout);
-                    world.fail(&error.to_string());
+                    world.fail(EVERYBODY, &error.to_string());
                     error
                 })
             };
