@@ -15,7 +15,7 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use crate::check::Private;
-use crate::failure::{REFUSED, Unserved, lasting, passed};
+use crate::failure::{Reason, Unserved};
 use crate::handles::Handles;
 use crate::requests::{self, Lines};
 use crate::session::Session;
@@ -31,7 +31,7 @@ pub(crate) struct Member {
     /// The order in which they were met, in which they are ended.
     number: u64,
     /// Why its calls are not ours, the same on every rank.
-    refusal: Option<&'static str>,
+    refusal: Option<Reason>,
     /// Whether all ranks of a communicator call the same, and there are several.
     several: bool,
     /// For comparing calls.
@@ -41,7 +41,7 @@ pub(crate) struct Member {
     /// For telling who is late.
     attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
-    ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
+    ours: OnceLock<Result<Mutex<Group>, Reason>>,
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
     /// same call.
     pub(crate) requests: AtomicBool,
@@ -82,7 +82,7 @@ pub(crate) enum Planned {
         chosen: Arc<Chosen>,
     },
     /// The MPI's own is faster, or forced.
-    Theirs(&'static str),
+    Theirs(Reason),
 }
 
 /// An algorithm, and why.
@@ -157,14 +157,14 @@ impl Comms {
     fn meet(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
         let mpi = session.mpi;
         if handle == mpi.constants().handles.comm_null {
-            return Err(REFUSED);
+            return Err(Reason::Refused.into());
         }
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
-        let (rank, size) = ranks.map_err(|_| REFUSED)?;
+        let (rank, size) = ranks.map_err(|_| Reason::Refused)?;
         let inter = mpi.comm_test_inter(handle)?;
         let refusal = match (inter, size) {
-            (true, _) => Some("an intercommunicator"),
-            (false, 1) => Some("a communicator of one rank"),
+            (true, _) => Some(Reason::Intercommunicator),
+            (false, 1) => Some(Reason::OneRank),
             _ => None,
         };
         // Any value but null, which might mean that there is none.
@@ -257,11 +257,11 @@ impl Member {
             if joined.is_err() {
                 self.keep_even(mpi);
             }
-            joined.map(|comm| Mutex::new(Group::new(comm)))
+            joined.map(|comm| Mutex::new(Group::new(comm))).map_err(|why| Reason::NotJoined(why.into()))
         });
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
-            Err(reason) => Err(Unserved::Passed(reason.clone())),
+            Err(reason) => Err(reason.clone().into()),
         }
     }
 
@@ -342,8 +342,8 @@ impl Member {
     #[inline]
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
-            _ if self.refusal.is_some() => self.refusal.map(passed),
-            Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
+            _ if self.refusal.is_some() => self.refusal.clone().map(Unserved::from),
+            Some(Err(reason)) => Some(reason.clone().into()),
             _ => None,
         }
     }
@@ -380,7 +380,7 @@ impl Group {
         }
         match &mut self.plans[self.last].1 {
             Planned::Ours { plan, chosen } => Ok((plan, chosen, &mut self.lines)),
-            Planned::Theirs(why) => Err(passed(why)),
+            Planned::Theirs(why) => Err(why.clone().into()),
         }
     }
 
@@ -426,7 +426,7 @@ impl Group {
         let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
         let algorithm = plan.algorithm();
         let planned = match algorithm.as_str() {
-            "mpi" => Planned::Theirs(lasting(why)),
+            "mpi" => Planned::Theirs(Reason::Preferred(why.into())),
             _ => Planned::Ours { chosen: Arc::new(Chosen { algorithm, why }), plan },
         };
         // Every rank makes the same calls, so all of them start afresh at the same one.

@@ -15,7 +15,7 @@ use super::exchange::Exchange;
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
 use crate::comms::{Chosen, Wish};
-use crate::failure::Unserved;
+use crate::failure::{Reason, Unserved};
 use crate::report::By;
 use crate::session::Session;
 use crate::task::{Staged, Task};
@@ -25,7 +25,7 @@ use crate::task::{Staged, Task};
 pub(crate) struct Lines {
     lines: BTreeMap<u64, Line>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
-    places: HashMap<RawCall, Result<u64, String>>,
+    places: HashMap<RawCall, Result<u64, Reason>>,
     /// That of alltoallvs.
     exchanges: Option<u64>,
     made: u64,
@@ -100,7 +100,7 @@ impl Lines {
         wish: Wish<'_>,
     ) -> Result<u64, Unserved> {
         if let Some(known) = self.places.get(call) {
-            return known.clone().map_err(|why| Unserved::Passed(why.into()));
+            return known.clone().map_err(Unserved::from);
         }
         // Every rank begins the same calls, so all of them start afresh at the same one. Runs under way stay in their lines.
         if self.places.len() >= MOST_SHAPES {
@@ -112,7 +112,7 @@ impl Lines {
             Err(why) => Err(why),
         };
         self.places.insert(call.clone(), place.clone());
-        place.map_err(|why| Unserved::Passed(why.into()))
+        place.map_err(Unserved::from)
     }
 
     /// A line for a persistent request.
@@ -126,7 +126,7 @@ impl Lines {
         let means = match wish {
             Some(wish) => match self.make(session, comm, &task.call, wish)? {
                 Ok(plan) => plan,
-                Err(why) => return Err(Unserved::Passed(why.into())),
+                Err(why) => return Err(why.into()),
             },
             None => Means::Nothing,
         };
@@ -163,11 +163,11 @@ impl Lines {
         comm: &RawComm,
         call: &RawCall,
         wish: Wish<'_>,
-    ) -> Result<Result<Means, String>, Unserved> {
+    ) -> Result<Result<Means, Reason>, Unserved> {
         let (plan, why) = wish.plan(|options| comm.plan_while(call, options, &self.meanwhile(session)))?;
         let algorithm = plan.algorithm();
         Ok(match algorithm.as_str() {
-            "mpi" => Err(why),
+            "mpi" => Err(Reason::Preferred(why.into())),
             _ => Ok(Means::Plan(plan, Arc::new(Chosen { algorithm, why }))),
         })
     }
