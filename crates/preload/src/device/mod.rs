@@ -15,9 +15,9 @@
 //! the collective is called, as MPIs that know of devices ask, too: kernels that write the buffer have ended.
 //!
 //! **Where there is no driver** this costs a look at a table. A driver may be loaded at any time, mostly after `MPI_Init`, so an address
-//! that was not seen before has the list of loaded libraries looked at, if that has changed since: the linker counts. An address that was
-//! host memory while there was no driver is taken to be host memory until there is one. (It would have to be given back, be reserved by a
-//! driver that is loaded later, and come back as an address that begins a buffer before any other address is seen.)
+//! on a page that was not seen before has the list of loaded libraries looked at, if that has changed since: the linker counts. A page that was
+//! host memory while there was no driver is taken to be host memory until there is one. (It would have to be given back, be taken by a
+//! driver that is loaded later, and come back as a device's before a buffer on any other page is seen.)
 
 mod cuda;
 mod hip;
@@ -49,20 +49,34 @@ enum Way {
     ToDevice,
 }
 
-/// The drivers, each once it was seen: by the beginning of its file's name. `None` where it lacks what we need.
-static DRIVERS: [(&str, Make, OnceLock<Option<Box<dyn Driver>>>); 3] = [
-    ("libcuda.so", cuda::open, OnceLock::new()),
-    ("libamdhip64.so", hip::open, OnceLock::new()),
-    ("libze_loader.so", level_zero::open, OnceLock::new()),
+/// The drivers, by the beginning of their files' names.
+static DRIVERS: [(&str, Slot); 3] = [
+    ("libcuda.so", Slot::new(cuda::open)),
+    ("libamdhip64.so", Slot::new(hip::open)),
+    ("libze_loader.so", Slot::new(level_zero::open)),
 ];
-type Make = fn(Library) -> Option<Box<dyn Driver>>;
+
+/// A driver, once it was seen.
+struct Slot {
+    open: fn(Library) -> Option<Box<dyn Driver>>,
+    /// `None` where it lacks what we need.
+    opened: OnceLock<Option<Box<dyn Driver>>>,
+}
+
+impl Slot {
+    const fn new(open: fn(Library) -> Option<Box<dyn Driver>>) -> Slot {
+        Slot { open, opened: OnceLock::new() }
+    }
+}
 
 /// Whether there is one.
 static PRESENT: AtomicBool = AtomicBool::new(false);
 /// How many libraries had been loaded at the last look at them.
 static LOOKED: AtomicU64 = AtomicU64::new(0);
-/// Addresses that are host memory as long as there is no driver.
-static HOST: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+/// Pages that are host memory as long as there is no driver.
+static HOST: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
+/// No device has memory on a page of the host.
+const PAGE: usize = 4096;
 
 /// Memory of a device.
 #[derive(Clone, Copy)]
@@ -74,15 +88,15 @@ pub(crate) struct Device {
 /// The device that an address belongs to, if the processor is not to touch it.
 #[inline]
 pub(crate) fn of(at: *const u8) -> Option<Device> {
-    let address = at as usize;
-    let known = &HOST[(address >> 4 ^ address >> 12) % HOST.len()];
+    let page = at as usize / PAGE;
+    let known = &HOST[page % HOST.len()];
     if !PRESENT.load(Ordering::Acquire) {
-        if known.load(Ordering::Relaxed) == address {
+        if known.load(Ordering::Relaxed) == page {
             return None;
         }
         look();
         if !PRESENT.load(Ordering::Acquire) {
-            known.store(address, Ordering::Relaxed);
+            known.store(page, Ordering::Relaxed);
             return None;
         }
     }
@@ -99,8 +113,8 @@ pub(crate) fn any() -> bool {
 
 #[cold]
 fn asked(at: *const u8) -> Option<Device> {
-    let loaded = DRIVERS.iter().filter_map(|(.., driver)| driver.get()?.as_deref());
-    loaded.into_iter().find_map(|driver| driver.place(at).map(|place| Device { driver, place }))
+    let mut loaded = DRIVERS.iter().filter_map(|(_, slot)| slot.opened.get()?.as_deref());
+    loaded.find_map(|driver| driver.place(at).map(|place| Device { driver, place }))
 }
 
 impl Device {
@@ -142,9 +156,9 @@ fn look() {
     for file in files() {
         let path = file.to_string_lossy();
         let name = path.rsplit('/').next().unwrap_or_default();
-        for (begins, make, driver) in &DRIVERS {
+        for (begins, slot) in &DRIVERS {
             if name.starts_with(begins) {
-                let opened = driver.get_or_init(|| Library::open(&file).and_then(make));
+                let opened = slot.opened.get_or_init(|| Library::open(&file).and_then(slot.open));
                 PRESENT.fetch_or(opened.is_some(), Ordering::AcqRel);
             }
         }

@@ -124,10 +124,7 @@ impl Lines {
         wish: Option<Wish<'_>>,
     ) -> Result<u64, Unserved> {
         let means = match wish {
-            Some(wish) => match self.make(session, comm, &task.call, wish)? {
-                Ok(plan) => plan,
-                Err(why) => return Err(why.into()),
-            },
+            Some(wish) => self.make(session, comm, &task.call, wish)??,
             None => Means::Nothing,
         };
         Ok(self.add(means, Some(Rc::new(task))))
