@@ -131,6 +131,31 @@ pub enum Error {
         /// How many came; `usize::MAX`: too many.
         came: usize,
     },
+    /// A buffer that is nowhere, though it should hold something.
+    #[error(
+        "a buffer is NULL where something is to be sent or received; pass the address of as many elements as the count says"
+    )]
+    Null,
+    /// A block that is sent with other bytes than it is received with.
+    #[error(
+        "a block of {sent} bytes is sent where one of {received} bytes is received; a block that is sent has as many bytes as it is received with"
+    )]
+    Unequal {
+        /// Bytes that this rank sends.
+        sent: usize,
+        /// Bytes that it receives from each rank, or from itself.
+        received: usize,
+    },
+    /// A device's memory could not be copied.
+    #[error(
+        "memory on a device cannot be copied: {driver} says {reason}; is it still allocated, and as long as the counts say?"
+    )]
+    Device {
+        /// Whose driver.
+        driver: &'static str,
+        /// What it said.
+        reason: String,
+    },
     /// Memory for the ranks of a node cannot be had.
     #[error("memory for the ranks of a node cannot be shared: {reason}; use an algorithm without local=shared")]
     Memory {

@@ -22,6 +22,8 @@ pub(crate) struct Native {
     /// What each rank gives and gets, with offsets, where that differs.
     send: Parts,
     receive: Parts,
+    /// Whether all ranks' counts and offsets are within what MPI's functions count; the same on every rank.
+    counted: bool,
     datatype: Handle,
     op: Handle,
     root: usize,
@@ -42,22 +44,23 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(sizes: impl Iterator<Item = usize>) -> Result<Parts> {
+    /// None of which is longer than all of them together, which are [counted](counted).
+    fn of(sizes: impl Iterator<Item = usize>) -> Parts {
         let mut parts = Parts::default();
         let mut offset = 0usize;
         for size in sizes {
-            let narrow = |number: usize| {
-                i32::try_from(number).map_err(|_| {
-                    let text = "MPI's own vector collectives count to 2^31; use another algorithm";
-                    Error::Operation(text.into())
-                })
-            };
-            parts.counts.push(narrow(size)?);
-            parts.offsets.push(narrow(offset)?);
+            parts.counts.push(size as i32);
+            parts.offsets.push(offset as i32);
             offset += size;
         }
-        Ok(parts)
+        parts
     }
+}
+
+/// Whether MPI's functions count as many elements, and their places.
+fn counted(mut sizes: impl Iterator<Item = usize>) -> bool {
+    let sum = sizes.try_fold(0usize, |sum, size| sum.checked_add(size));
+    sum.is_some_and(|sum| i32::try_from(sum).is_ok())
 }
 
 impl Native {
@@ -95,14 +98,18 @@ impl Native {
             _ => 1,
         };
         let layout = Layout::new(problem, me, blocks, element.size(), amount);
-        let (mut send, mut receive) = (Parts::default(), Parts::default());
+        let (mut send, mut receive, mut fits) = (Parts::default(), Parts::default(), true);
         match collective {
             Collective::Allgatherv | Collective::ReduceScatter => {
-                receive = Parts::of((0..p).map(|rank| layout.elements(rank)))?;
+                let all = (0..p).map(|rank| layout.elements(rank));
+                (receive, fits) = (Parts::of(all.clone()), counted(all));
             }
             Collective::Alltoallv => {
-                send = Parts::of((0..p).map(|rank| layout.elements(me * p + rank)))?;
-                receive = Parts::of((0..p).map(|rank| layout.elements(rank * p + me)))?;
+                let from = |source: usize| (0..p).map(move |rank| (source, rank));
+                let to = |target: usize| (0..p).map(move |rank| (rank, target));
+                let elements = |(source, target): (usize, usize)| layout.elements(source * p + target);
+                (send, receive) = (Parts::of(from(me).map(elements)), Parts::of(to(me).map(elements)));
+                fits = (0..p).all(|rank| counted(from(rank).map(elements)) && counted(to(rank).map(elements)));
             }
             _ => {}
         }
@@ -116,6 +123,7 @@ impl Native {
             count,
             send,
             receive,
+            counted: fits,
             datatype,
             op,
             root: problem.root,
@@ -137,15 +145,20 @@ impl Native {
         })
     }
 
-    /// Where MPI finds the input: in place, at its own address, or moved aside.
+    /// Where MPI finds the input: in place, at its own address, or moved aside. A plan that MPI cannot count may be made, if only to find
+    /// out that the MPI's own function is to be called as the program calls it, but not run.
     ///
     /// # Safety
     /// As for [`run`](Native::run).
-    unsafe fn source(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> *const c_void {
-        if buffers == Buffers::Apart {
-            return input.cast();
+    unsafe fn source(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<*const c_void> {
+        if !self.counted {
+            let text = "MPI's own vector collectives count to 2^31; use another algorithm";
+            return Err(Error::Operation(text.into()));
         }
-        match self.collective {
+        if buffers == Buffers::Apart {
+            return Ok(input.cast());
+        }
+        Ok(match self.collective {
             // In place, MPI asks for counts that are the same both ways.
             Collective::Alltoallv => {
                 let bytes = self.input * self.element;
@@ -156,7 +169,7 @@ impl Native {
             }
             Collective::Reduce if self.me != self.root => output.cast_const().cast(),
             _ => self.mpi.in_place().cast_const(),
-        }
+        })
     }
 
     /// Performs the collective.
@@ -165,7 +178,7 @@ impl Native {
     /// `input` is readable and `output` writable for as many elements as this says; in place, `output` for the longer of both.
     pub(crate) unsafe fn run(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
-        let from = unsafe { self.source(buffers, input, output) };
+        let from = unsafe { self.source(buffers, input, output)? };
         let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;
@@ -199,7 +212,7 @@ impl Native {
     /// As for [`run`](Native::run), until [`test`](Native::test) is true.
     pub(crate) unsafe fn start(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
-        let from = unsafe { self.source(buffers, input, output) };
+        let from = unsafe { self.source(buffers, input, output)? };
         let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;

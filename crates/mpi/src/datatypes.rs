@@ -64,6 +64,17 @@ impl Mpi {
         .map(|size| usize::try_from(size).unwrap_or_default())
     }
 
+    /// The same for any type that there may be: an `int` does not count the bytes of all.
+    pub fn type_size_x(&self, datatype: Handle) -> Result<usize> {
+        if let Some(type_size_x) = self.raw().type_size_x {
+            let mut size = 0;
+            // SAFETY: the size is writable.
+            self.check("MPI_Type_size_x", unsafe { type_size_x(datatype, &mut size) })?;
+            return Ok(usize::try_from(size).unwrap_or_default());
+        }
+        self.type_size(datatype)
+    }
+
     /// Lower bound and extent of a type, in bytes.
     pub fn type_extent(&self, datatype: Handle) -> Result<(isize, isize)> {
         let (mut lower, mut extent) = (0, 0);

@@ -162,6 +162,7 @@ functions! {
         comm_f2c "Comm_f2c" (c_int) -> Handle;
         file_get_errhandler "File_get_errhandler" (Handle, Handles) -> c_int;
         get_elements_x "Get_elements_x" (*const RawStatus, Handle, *mut Count) -> c_int;
+        type_size_x "Type_size_x" (Handle, *mut Count) -> c_int;
         ibarrier "Ibarrier" (Handle, Handles) -> c_int;
         iallreduce "Iallreduce" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         iallgather "Iallgather" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;

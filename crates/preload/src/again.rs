@@ -12,8 +12,9 @@ use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use crate::comms::{Group, Member};
+use crate::device;
 use crate::failure::{fault, raise};
-use crate::memory::Region;
+use crate::memory::{Region, overlap};
 use crate::requests;
 use crate::session::{self, Session};
 use crate::task::Task;
@@ -41,6 +42,8 @@ struct Last {
     place: Slot,
     /// What the buffers' addresses are to be multiples of.
     align: usize,
+    /// Bytes of input and output.
+    bytes: [usize; 2],
 }
 
 thread_local! {
@@ -92,6 +95,7 @@ pub(crate) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
         member,
         place,
         align: input.align().max(task.output.align()),
+        bytes: [input.bytes(), task.output.bytes()],
     }));
 }
 
@@ -102,8 +106,10 @@ impl Last {
         let (send, receive) = (plain.send as usize, plain.receive as usize);
         send != 0
             && receive != 0
-            && send != receive
+            && !overlap((send, self.bytes[0]), (receive, self.bytes[1]))
             && (send | receive).is_multiple_of(self.align)
             && plain.send != session.mpi.in_place().cast_const()
+            && device::of(plain.send.cast()).is_none()
+            && device::of(plain.receive.cast()).is_none()
     }
 }

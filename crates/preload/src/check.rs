@@ -14,7 +14,7 @@ use std::time::Duration;
 use allhands_mpi::{Handle, Mpi};
 
 use crate::comms::Member;
-use crate::failure::{Unserved, passed};
+use crate::failure::{Reason, Unserved};
 use crate::said::{Said, Words, hash};
 use crate::session::Session;
 
@@ -169,7 +169,7 @@ impl Check {
     fn ask(&self, mpi: &Mpi, comm: Handle, mine: Record) -> Result<Asked, Unserved> {
         let mut asked =
             Asked { request: 0, both: Box::new(Both { least: mine, most: mine }), rank: mine.rank as usize };
-        let Some(iallreduce) = mpi.raw().iallreduce else { return Err(passed("an MPI without MPI_Iallreduce")) };
+        let Some(iallreduce) = mpi.raw().iallreduce else { return Err(Reason::NoIallreduce.into()) };
         let (in_place, at) = (mpi.in_place().cast_const(), (&raw mut *asked.both).cast());
         // SAFETY: one element of its type in place, with its operation, which stays there until the request is done.
         let code = unsafe { iallreduce(in_place, at, 1, self.both, self.outermost, comm, &mut asked.request) };

@@ -11,12 +11,12 @@ use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use crate::comms::Member;
-use crate::failure::{REFUSED, Unserved, passed};
-use crate::memory::{Datatype, Numbers, Region, TOO_LARGE, TOO_LARGE_TEXT, count, counts};
+use crate::failure::{Reason, Unserved};
+use crate::memory::{Datatype, Numbers, Region, count, counts};
 use crate::said::{Said, list};
 use crate::session::Session;
 use crate::settings::IF_IT_CAN;
-use crate::task::{Outcome, Task, apart};
+use crate::task::{Outcome, Task};
 
 /// What a call is made with.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Caller<'_> {
     }
 
     pub(crate) fn root(&self, root: i32) -> Result<usize, Unserved> {
-        usize::try_from(root).ok().filter(|root| *root < self.member.size).ok_or(REFUSED)
+        usize::try_from(root).ok().filter(|root| *root < self.member.size).ok_or(Reason::Refused.into())
     }
 
     pub(crate) fn barrier(&self) -> Outcome {
@@ -58,8 +58,9 @@ impl Caller<'_> {
             said.note(&[Some(format!("root {root}")), Some(self.bytes_said(number, datatype))]);
         }
         let root = self.root(root)?;
-        let output = Region::new(buffer.cast(), count(number)?, self.datatype(datatype)?)?;
-        let bytes = output.bytes();
+        let (number, datatype) = (count(number)?, self.datatype(datatype)?);
+        let bytes = datatype.block(number)?;
+        let output = Region::new(buffer.cast(), number, datatype)?;
         let call = moved(Collective::Bcast, Amount::Each(bytes), root);
         Ok(Task { gives: root == self.member.rank, ..Task::new(call, None, output, bytes) })
     }
@@ -90,19 +91,15 @@ impl Caller<'_> {
         }
         let received = count(received)?;
         let datatype = self.datatype(receive_type)?;
-        let bytes = datatype.bytes(received)?;
-        let all = received.checked_mul(self.member.size).ok_or(TOO_LARGE)?;
-        let output = Region::new(receive.cast(), all, datatype)?;
+        let bytes = datatype.block(received)?;
+        let output = Region::new(receive.cast(), datatype.times(received, self.member.size), datatype)?;
         let mut input = None;
         if !self.in_place(send) {
             let (sent, datatype) = (count(sent)?, self.datatype(send_type)?);
-            if datatype.bytes(sent)? != bytes {
-                return Err(REFUSED);
-            }
-            let all = sent.checked_mul(blocks).ok_or(TOO_LARGE)?;
-            input = Some(Region::new(send.cast_mut().cast(), all, datatype)?);
+            equal(datatype.bytes(sent), bytes)?;
+            input = Some(Region::new(send.cast_mut().cast(), datatype.times(sent, blocks), datatype)?);
         }
-        apart(Task::new(moved(collective, Amount::Each(bytes), 0), input, output, bytes))
+        Ok(Task::new(moved(collective, Amount::Each(bytes), 0), input, output, bytes))
     }
 
     /// # Safety
@@ -127,18 +124,16 @@ impl Caller<'_> {
         let datatype = self.datatype(receive_type)?;
         // SAFETY: the caller's promise.
         let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
+        let blocks = counts.iter().map(|count| datatype.block(*count)).collect::<Result<Vec<_>, _>>()?;
         let output = Region::scattered(receive.cast(), &counts, &places, datatype)?;
-        let blocks = counts.iter().map(|count| datatype.bytes(*count)).collect::<Result<Vec<_>, _>>()?;
         let mut input = None;
         if !self.in_place(send) {
-            let region = Region::new(send.cast_mut().cast(), count(sent)?, self.datatype(send_type)?)?;
-            if region.bytes() != blocks[rank] {
-                return Err(REFUSED);
-            }
-            input = Some(region);
+            let (sent, datatype) = (count(sent)?, self.datatype(send_type)?);
+            equal(datatype.bytes(sent), blocks[rank])?;
+            input = Some(Region::new(send.cast_mut().cast(), sent, datatype)?);
         }
         let bytes = output.bytes();
-        apart(Task::new(moved(Collective::Allgatherv, Amount::Listed(blocks), 0), input, output, bytes))
+        Ok(Task::new(moved(Collective::Allgatherv, Amount::Listed(blocks), 0), input, output, bytes))
     }
 
     /// Ranks know their own counts only: they have to tell each other before there is a plan, which is not worth it for one call.
@@ -165,7 +160,7 @@ impl Caller<'_> {
         }
         let forced = self.session.settings.forced(Collective::Alltoallv);
         if forced.is_none_or(|algorithm| algorithm.trim_end_matches(IF_IT_CAN) == "mpi") {
-            return Err(passed("counts that only some ranks know"));
+            return Err(Reason::UnknownCounts.into());
         }
         // SAFETY: the caller's promise.
         unsafe { self.planned_alltoallv(send, receive) }
@@ -185,8 +180,8 @@ impl Caller<'_> {
         let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {
             let datatype = self.datatype(handle)?;
             let counts = counts(numbers, size)?;
-            let region = Region::scattered(at, &counts, &places.read(size)?, datatype).map_err(alone)?;
-            Ok::<_, Unserved>((region, counts.iter().map(|count| count * datatype.size).collect::<Vec<_>>()))
+            let region = Region::scattered(at, &counts, &places.read(size)?, datatype)?;
+            Ok::<_, Unserved>((region, counts.iter().map(|count| datatype.bytes(*count)).collect::<Vec<_>>()))
         };
         let (output, expected) = part(receive.cast(), received, to, receive_type)?;
         let (input, given) = match self.in_place(send) {
@@ -196,7 +191,7 @@ impl Caller<'_> {
             }
         };
         let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
-        apart(Task { expected, ..Task::new(call, input, output, bytes) })
+        Ok(Task { expected, ..Task::new(call, input, output, bytes) })
     }
 }
 
@@ -205,13 +200,11 @@ fn moved(collective: Collective, amount: Amount, root: usize) -> RawCall {
     RawCall { collective, amount, element: Type::U8, operation: None, root }
 }
 
-/// What this rank alone knows is no reason to call the MPI's own function: the others would not.
-fn alone(unserved: Unserved) -> Unserved {
-    match unserved {
-        Unserved::Passed(reason) if reason == TOO_LARGE_TEXT => {
-            let text = "an alltoallv of more than 1 GiB on one rank is not served; leave alltoallv to the MPI";
-            Error::Operation(text.into()).into()
-        }
-        other => other,
+/// A block that a rank sends has as many bytes as it says that it receives: MPI asks for it, but does not look.
+#[inline]
+fn equal(sent: usize, received: usize) -> Result<(), Unserved> {
+    match sent == received {
+        true => Ok(()),
+        false => Err(Error::Unequal { sent, received }.into()),
     }
 }

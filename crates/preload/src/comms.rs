@@ -15,7 +15,7 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use crate::check::Private;
-use crate::failure::{REFUSED, Unserved, lasting, passed};
+use crate::failure::{Reason, Unserved};
 use crate::handles::Handles;
 use crate::quirks::counts_communicators;
 use crate::requests::{self, Lines};
@@ -32,7 +32,7 @@ pub(crate) struct Member {
     /// The order in which they were met, in which they are ended.
     number: u64,
     /// Why its calls are not ours, the same on every rank.
-    refusal: Option<&'static str>,
+    refusal: Option<Reason>,
     /// Whether all ranks of a communicator call the same, and there are several.
     several: bool,
     /// For comparing calls.
@@ -40,7 +40,7 @@ pub(crate) struct Member {
     /// For telling who is late.
     attendance: OnceLock<Option<Arc<Attendance>>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
-    ours: OnceLock<Result<Mutex<Group>, Cow<'static, str>>>,
+    ours: OnceLock<Result<Mutex<Group>, Reason>>,
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
     /// same call.
     pub(crate) requests: AtomicBool,
@@ -71,7 +71,7 @@ pub(crate) enum Planned {
         chosen: Arc<Chosen>,
     },
     /// The MPI's own is faster, or forced.
-    Theirs(&'static str),
+    Theirs(Reason),
 }
 
 /// An algorithm, and why.
@@ -146,14 +146,14 @@ impl Comms {
     fn meet(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
         let mpi = session.mpi;
         if handle == mpi.constants().handles.comm_null {
-            return Err(REFUSED);
+            return Err(Reason::Refused.into());
         }
         let ranks = mpi.comm_rank(handle).and_then(|rank| Ok((rank, mpi.comm_size(handle)?)));
-        let (rank, size) = ranks.map_err(|_| REFUSED)?;
+        let (rank, size) = ranks.map_err(|_| Reason::Refused)?;
         let inter = mpi.comm_test_inter(handle)?;
         let refusal = match (inter, size) {
-            (true, _) => Some("an intercommunicator"),
-            (false, 1) => Some("a communicator of one rank"),
+            (true, _) => Some(Reason::Intercommunicator),
+            (false, 1) => Some(Reason::OneRank),
             _ => None,
         };
         // Any value but null, which might mean that there is none.
@@ -240,10 +240,13 @@ impl Member {
     /// Ours for it. Collective the first time.
     #[inline]
     pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group>, Unserved> {
-        let ours = self.ours.get_or_init(|| session::waiting(|| self.join(mpi)).map(|comm| Mutex::new(Group::new(comm))));
+        let ours = self.ours.get_or_init(|| {
+            let joined = session::waiting(|| self.join(mpi));
+            joined.map(|comm| Mutex::new(Group::new(comm))).map_err(|why| Reason::NotJoined(why.into()))
+        });
         match ours {
             Ok(group) => Ok(group.lock().unwrap_or_else(PoisonError::into_inner)),
-            Err(reason) => Err(Unserved::Passed(reason.clone())),
+            Err(reason) => Err(reason.clone().into()),
         }
     }
 
@@ -317,8 +320,8 @@ impl Member {
     #[inline]
     pub(crate) fn refusal(&self) -> Option<Unserved> {
         match self.ours.get() {
-            _ if self.refusal.is_some() => self.refusal.map(passed),
-            Some(Err(reason)) => Some(Unserved::Passed(reason.clone())),
+            _ if self.refusal.is_some() => self.refusal.clone().map(Unserved::from),
+            Some(Err(reason)) => Some(reason.clone().into()),
             _ => None,
         }
     }
@@ -353,7 +356,7 @@ impl Group {
         self.last = Some(slot);
         match self.plans.at(slot) {
             Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.lines)),
-            Some(Planned::Theirs(why)) => Err(passed(why)),
+            Some(Planned::Theirs(why)) => Err(why.clone().into()),
             None => unreachable!("it was just found, or made"),
         }
     }
@@ -399,7 +402,7 @@ impl Group {
         let wish = Wish { forced, unshared: false };
         let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
         let planned = match plan.server() {
-            Server::Library => Planned::Theirs(lasting(why)),
+            Server::Library => Planned::Theirs(Reason::Preferred(why.into())),
             Server::Schedule(choice) => {
                 Planned::Ours { chosen: Arc::new(Chosen { algorithm: choice.to_string(), why }), plan }
             }

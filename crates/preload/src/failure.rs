@@ -1,41 +1,92 @@
 //! Why a call is not served here, or went wrong.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::Arc;
 
 use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
 
 /// A call that is not served.
+#[derive(Debug)]
 pub(crate) enum Unserved {
-    /// The MPI's own function is called, for this reason.
-    Passed(Cow<'static, str>),
+    /// The MPI's own function is called, on every rank.
+    Fallback(Reason),
     /// It was ours to serve, and failed.
     Failed(Error),
 }
 
-/// A reason that is given again and again. There are few of them, and they stay.
-pub(crate) fn lasting(reason: String) -> &'static str {
-    static REASONS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = reasons.get(reason.as_str()) {
-        return known;
+/// Why the MPI's own function is called.
+///
+/// A rank that calls it while others wait for it in ours would wait for ever, and they for it: so only what every rank finds alike may be
+/// a reason, or what MPI's function refuses on this rank before it waits for another.
+///
+/// | reason | why all ranks know it |
+/// | --- | --- |
+/// | `Refused`: a count below 0, no array of counts, no communicator, `MPI_DATATYPE_NULL`, `MPI_OP_NULL`, a root that is no rank, an operation that no collective takes, handles of nothing | the MPI refuses it here, without waiting for others |
+/// | `TooLarge`: a block, or the vector of a reduction, of more than 1 GiB | MPI asks for as many bytes on both ends, and of an allgatherv every rank knows all blocks; in an alltoallv, where a rank knows its own only, it is no reason |
+/// | `UnknownCounts`: an alltoallv that nobody has asked us to serve | a setting, on which ranks agree in `MPI_Init` |
+/// | `NoSuchOperation` | MPI asks for the same operation and datatype on every rank |
+/// | `Intercommunicator`, `OneRank` | what all ranks of a communicator know |
+/// | `NotJoined` | the ranks agree on it when they join |
+/// | `Preferred`: the plan is to call the MPI's own | plans are made from what is alike on every rank |
+/// | `Turn` | every rank counts the same calls |
+/// | `NoCommunicator` | the collectives on a communicator come in the same order on every rank |
+/// | `MadeTogether` | a setting |
+/// | `NoIallreduce` | ranks have the same MPI |
+/// | `NobodyMoves` | the ranks agree in `MPI_Init` on whether all have what moves requests on |
+/// | `Outlasting` (plans from C only) | the caller is told, and nothing is called |
+///
+/// What this rank alone can know is dealt with here, by a copy: an input that overlaps the output, memory that is not aligned, gaps in
+/// a datatype, memory on a device. What is wrong and what no MPI looks for is an error of ours: a buffer of something that is null, a block that is sent with other bytes than it is received with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// An argument that no collective takes: MPI says what is wrong with it.
+    Refused,
+    TooLarge,
+    UnknownCounts,
+    NoSuchOperation,
+    Outlasting,
+    Intercommunicator,
+    OneRank,
+    /// No communicator of ours could be made for the program's, and why.
+    NotJoined(Arc<str>),
+    /// The MPI's own is faster, or asked for, and why.
+    Preferred(Arc<str>),
+    Turn,
+    NoCommunicator,
+    MadeTogether,
+    NoIallreduce,
+    NobodyMoves,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Reason::Refused => "an argument that MPI refuses",
+            Reason::TooLarge => "more than 1 GiB",
+            Reason::UnknownCounts => "counts that only some ranks know",
+            Reason::NoSuchOperation => "an operation that MPI does not have for the datatype",
+            Reason::Outlasting => "an operation that no kernel of ours has, in a plan that outlasts the call",
+            Reason::Intercommunicator => "an intercommunicator",
+            Reason::OneRank => "a communicator of one rank",
+            Reason::NotJoined(why) | Reason::Preferred(why) => why,
+            Reason::Turn => "its turn in the comparison",
+            Reason::NoCommunicator => "a communicator without a blocking collective before",
+            Reason::MadeTogether => "a forced algorithm whose plans are made together",
+            Reason::NoIallreduce => "an MPI without MPI_Iallreduce",
+            Reason::NobodyMoves => {
+                "a request, which nothing would move on here; ALLHANDS_PROGRESS=thread starts a thread that does"
+            }
+        })
     }
-    let kept: &'static str = Box::leak(reason.into_boxed_str());
-    reasons.insert(kept);
-    kept
 }
 
-/// A call that is handed to the MPI, and why.
-pub(crate) const fn passed(reason: &'static str) -> Unserved {
-    Unserved::Passed(Cow::Borrowed(reason))
+impl From<Reason> for Unserved {
+    fn from(reason: Reason) -> Unserved {
+        Unserved::Fallback(reason)
+    }
 }
-
-/// An argument that no collective takes: MPI says what is wrong with it.
-pub(crate) const REFUSED: Unserved = passed(REFUSED_TEXT);
-pub(crate) const REFUSED_TEXT: &str = "an argument that MPI refuses";
 
 impl From<Error> for Unserved {
     fn from(error: Error) -> Unserved {
@@ -46,6 +97,13 @@ impl From<Error> for Unserved {
 impl From<allhands_mpi::Error> for Unserved {
     fn from(error: allhands_mpi::Error) -> Unserved {
         Unserved::Failed(error.into())
+    }
+}
+
+impl Unserved {
+    /// Whether the arguments are what no collective takes.
+    pub(crate) fn refused(&self) -> bool {
+        matches!(self, Unserved::Fallback(Reason::Refused) | Unserved::Failed(Error::Null | Error::Unequal { .. }))
     }
 }
 
@@ -62,7 +120,8 @@ fn code(mpi: &Mpi, error: &Error) -> c_int {
     let classes = &mpi.constants().errors;
     match error {
         Error::Mpi(allhands_mpi::Error::Call { code, .. }) => *code,
-        Error::Size { .. } => classes.truncate,
+        Error::Size { .. } | Error::Unequal { .. } => classes.truncate,
+        Error::Null => classes.buffer,
         Error::Operation(_) => classes.op,
         Error::Memory { .. } => classes.no_mem,
         Error::Request(_) | Error::Length { .. } | Error::Seats { .. } | Error::Setting { .. } => classes.arg,
@@ -75,16 +134,4 @@ fn code(mpi: &Mpi, error: &Error) -> c_int {
 pub(crate) fn fault(mpi: &Mpi, function: &str, comm: Handle) -> c_int {
     let message = "a fault of this library, reported above".into();
     raise(mpi, function, comm, &Error::Panicked { rank: 0, message })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_kept_once() {
-        let [one, same, other] = ["a", "a", "b"].map(|reason| lasting(reason.into()));
-        assert!(std::ptr::eq(one, same));
-        assert_eq!((one, other), ("a", "b"));
-    }
 }

@@ -3,15 +3,18 @@
 use std::ffi::{c_int, c_longlong};
 use std::ptr::{copy_nonoverlapping, null_mut};
 
+use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
 
-use crate::failure::{REFUSED, Unserved, passed};
+use crate::device::{self, Device};
+use crate::failure::{Reason, Unserved};
+use crate::layout::{Layout, Room};
 use crate::session::Session;
 
-/// Larger blocks are the MPI's: its counts end there, and so do those of packing.
+/// Larger blocks are the MPI's, where all ranks know how large they are. Buffers of many blocks may be longer.
 pub(crate) const MOST: usize = 1 << 30;
-pub(crate) const TOO_LARGE: Unserved = passed(TOO_LARGE_TEXT);
-pub(crate) const TOO_LARGE_TEXT: &str = "more than 1 GiB";
+/// MPI packs so many bytes at a time: its counts end soon after.
+const AT_ONCE: usize = 1 << 30;
 
 /// A datatype.
 #[derive(Clone, Copy)]
@@ -37,15 +40,15 @@ impl Datatype {
 
     fn derived(session: &Session, handle: Handle) -> Result<Datatype, Unserved> {
         if handle == session.mpi.constants().handles.datatype_null {
-            return Err(REFUSED);
+            return Err(Reason::Refused.into());
         }
         let mut size = 0;
         // SAFETY: the program's handle, and the size is writable.
         if unsafe { (session.mpi.raw().type_size)(handle, &mut size) } != 0 {
-            return Err(REFUSED);
+            return Err(Reason::Refused.into());
         }
-        // More bytes than an `int` counts: those of other ranks are as many.
-        let size = usize::try_from(size).map_err(|_| TOO_LARGE)?;
+        // More bytes than an `int` counts are said to be `MPI_UNDEFINED`.
+        let size = usize::try_from(size).or_else(|_| session.mpi.type_size_x(handle))?;
         let (_, extent) = session.mpi.type_extent(handle)?;
         Ok(Datatype { handle, size, extent, dense: false })
     }
@@ -58,8 +61,24 @@ impl Datatype {
 
     /// The bytes of so many.
     #[inline]
-    pub(crate) fn bytes(&self, count: usize) -> Result<usize, Unserved> {
-        self.size.checked_mul(count).filter(|bytes| *bytes <= MOST).ok_or(TOO_LARGE)
+    pub(crate) fn bytes(&self, count: usize) -> usize {
+        self.size.saturating_mul(count)
+    }
+
+    /// The bytes of a block of so many, or of the vector of a reduction, of which all ranks know the bytes.
+    #[inline]
+    pub(crate) fn block(&self, count: usize) -> Result<usize, Unserved> {
+        match self.bytes(count) {
+            bytes if bytes <= MOST => Ok(bytes),
+            _ => Err(Reason::TooLarge.into()),
+        }
+    }
+
+    /// Elements of so many blocks.
+    #[inline]
+    pub(crate) fn times(&self, count: usize, blocks: usize) -> usize {
+        // Of elements without data there may be more than can be counted, and none of them matters.
+        if self.size == 0 { 0 } else { count.saturating_mul(blocks) }
     }
 }
 
@@ -98,7 +117,7 @@ impl Numbers {
         match self {
             Numbers::Narrow(at) if !at.is_null() => Ok((0..length).map(|i| unsafe { *at.add(i) }.into()).collect()),
             Numbers::Wide(at) if !at.is_null() => Ok((0..length).map(|i| unsafe { *at.add(i) }).collect()),
-            _ => Err(REFUSED),
+            _ => Err(Reason::Refused.into()),
         }
     }
 }
@@ -106,7 +125,7 @@ impl Numbers {
 /// A count of the program's.
 #[inline]
 pub(crate) fn count(number: i64) -> Result<usize, Unserved> {
-    usize::try_from(number).map_err(|_| REFUSED)
+    usize::try_from(number).map_err(|_| Reason::Refused.into())
 }
 
 /// Counts of the program's.
@@ -123,6 +142,8 @@ pub(crate) struct Region {
     at: *mut u8,
     datatype: Datatype,
     parts: Parts,
+    /// Whether the processor may touch it, as far as that decides whether it is used as it is.
+    near: bool,
     /// What the address is to be a multiple of.
     align: usize,
     /// A datatype of ours that is like the program's, which may be freed.
@@ -150,17 +171,23 @@ enum Parts {
 impl Region {
     /// Nothing.
     pub(crate) fn none() -> Region {
-        Region { at: null_mut(), datatype: Datatype::element(0, 1), parts: Parts::One(0), align: 1, held: None }
+        Region::of(null_mut(), Datatype::element(0, 1), Parts::One(0))
+    }
+
+    #[inline(always)]
+    fn of(at: *mut u8, datatype: Datatype, parts: Parts) -> Region {
+        let asked = datatype.dense && matches!(parts, Parts::One(1..));
+        let near = !asked || device::of(at).is_none();
+        Region { at, datatype, parts, near, align: 1, held: None }
     }
 
     /// So many elements.
     #[inline(always)]
     pub(crate) fn new(at: *mut u8, count: usize, datatype: Datatype) -> Result<Region, Unserved> {
-        datatype.bytes(count)?;
         if at.is_null() && count > 0 && datatype.dense {
-            return Err(REFUSED);
+            return Err(Error::Null.into());
         }
-        Ok(Region { at, datatype, parts: Parts::One(count), align: 1, held: None })
+        Ok(Region::of(at, datatype, Parts::One(count)))
     }
 
     /// Elements for each rank, where the program puts them.
@@ -170,19 +197,18 @@ impl Region {
         places: &[i64],
         datatype: Datatype,
     ) -> Result<Region, Unserved> {
-        let sum = counts.iter().try_fold(0usize, |sum, count| sum.checked_add(*count)).ok_or(TOO_LARGE)?;
-        if at.is_null() && datatype.bytes(sum)? > 0 && datatype.dense {
-            return Err(REFUSED);
+        if at.is_null() && counts.iter().any(|count| *count > 0) && datatype.dense {
+            return Err(Error::Null.into());
         }
         let parts = places.iter().zip(counts).map(|(place, count)| (*place as isize, *count));
         let mut next = 0;
         let consecutive = parts.clone().all(|(place, count)| {
             let here = count == 0 || place == next;
-            next += count as isize;
+            next = count.saturating_add_signed(next) as isize;
             here
         });
         let parts = if consecutive { Parts::One(next as usize) } else { Parts::Several(parts.collect()) };
-        Ok(Region { at, datatype, parts, align: 1, held: None })
+        Ok(Region::of(at, datatype, parts))
     }
 
     /// From now on the program may free its datatype.
@@ -212,21 +238,22 @@ impl Region {
     pub(crate) fn bytes(&self) -> usize {
         let count = match &self.parts {
             Parts::One(count) => *count,
-            Parts::Several(parts) => parts.iter().map(|(_, count)| count).sum(),
+            Parts::Several(parts) => parts.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count)),
         };
-        count * self.datatype.size
+        self.datatype.bytes(count)
     }
 
-    /// Where it begins.
-    pub(crate) fn at(&self) -> *mut u8 {
-        self.at
-    }
-
-    /// The address, if the data lie there one after the other.
+    /// The address, if the data lie there one after the other, in memory of the host.
     #[inline]
     pub(crate) fn direct(&self) -> Option<*mut u8> {
         let together = self.datatype.dense && matches!(self.parts, Parts::One(_)) || self.bytes() == 0;
-        (together && (self.at as usize).is_multiple_of(self.align)).then_some(self.at)
+        (together && self.near && (self.at as usize).is_multiple_of(self.align)).then_some(self.at)
+    }
+
+    /// Whether two, both of which are [used as they are](Region::direct), have bytes in common.
+    #[inline]
+    pub(crate) fn overlaps(&self, other: &Region) -> bool {
+        overlap((self.at as usize, self.bytes()), (other.at as usize, other.bytes()))
     }
 
     /// Copies the data to `to`, one after the other.
@@ -234,19 +261,18 @@ impl Region {
     /// # Safety
     /// The program's memory is as it says, and `to` has room.
     pub(crate) unsafe fn pack(&self, mpi: &Mpi, mut to: *mut u8) -> Result<(), Unserved> {
-        for (from, count) in self.pieces() {
+        for (from, count) in self.pieces()? {
             let bytes = count * self.datatype.size;
-            // SAFETY: the caller's promise; MPI is told how much room there is.
+            // SAFETY: the caller's promise; MPI is told how much room there is, and a host copy is as long as the elements reach.
             unsafe {
-                if self.datatype.dense {
-                    copy_nonoverlapping(from, to, bytes);
-                } else {
-                    let (raw, room) = (mpi.raw(), bytes as c_int);
-                    let code = with_an_address(mpi, from, count, self.datatype.handle, |from, count, handle| {
-                        let from = from.cast_const().cast();
-                        (raw.pack)(from, count, handle, to.cast(), room, &mut 0, mpi.comm_self())
-                    })?;
-                    mpi.check("MPI_Pack", code)?;
+                match (self.datatype.dense, self.device(mpi, from)?) {
+                    (true, None) => copy_nonoverlapping(from, to, bytes),
+                    (true, Some((device, _))) => device.to_host(from, to, bytes)?,
+                    (false, None) => self.pack_elements(mpi, from, count, to)?,
+                    (false, Some((device, layout))) => {
+                        let (_room, origin) = fetched(device, layout, from, count)?;
+                        self.pack_elements(mpi, origin, count, to)?;
+                    }
                 }
                 to = to.add(bytes);
             }
@@ -259,18 +285,20 @@ impl Region {
     /// # Safety
     /// The program's memory is as it says, and `from` has as many bytes.
     pub(crate) unsafe fn unpack(&self, mpi: &Mpi, mut from: *const u8) -> Result<(), Unserved> {
-        for (to, count) in self.pieces() {
+        for (to, count) in self.pieces()? {
             let bytes = count * self.datatype.size;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's promise. What lies between the data goes back to a device as it came from there.
             unsafe {
-                if self.datatype.dense {
-                    copy_nonoverlapping(from, to, bytes);
-                } else {
-                    let (raw, length) = (mpi.raw(), bytes as c_int);
-                    let code = with_an_address(mpi, to, count, self.datatype.handle, |to, count, handle| {
-                        (raw.unpack)(from.cast(), length, &mut 0, to.cast(), count, handle, mpi.comm_self())
-                    })?;
-                    mpi.check("MPI_Unpack", code)?;
+                match (self.datatype.dense, self.device(mpi, to)?) {
+                    (true, None) => copy_nonoverlapping(from, to, bytes),
+                    (true, Some((device, _))) => device.to_device(from, to, bytes)?,
+                    (false, None) => self.unpack_elements(mpi, to, count, from)?,
+                    (false, Some((device, layout))) => {
+                        let (_room, origin) = fetched(device, layout, to, count)?;
+                        self.unpack_elements(mpi, origin, count, from)?;
+                        let (first, span) = layout.span(count);
+                        device.to_device(origin.wrapping_offset(first), to.wrapping_offset(first), span)?;
+                    }
                 }
                 from = from.add(bytes);
             }
@@ -278,15 +306,91 @@ impl Region {
         Ok(())
     }
 
-    /// The address and the number of elements of every part that has some.
-    fn pieces(&self) -> Vec<(*mut u8, usize)> {
-        let piece = |place: isize, count: usize| (self.at.wrapping_offset(place * self.datatype.extent), count);
-        let mut pieces = match &self.parts {
-            Parts::One(count) => vec![piece(0, *count)],
-            Parts::Several(parts) => parts.iter().map(|(place, count)| piece(*place, *count)).collect(),
+    /// The device that elements lie on, if they do, and how they lie there.
+    fn device(&self, mpi: &Mpi, at: *mut u8) -> Result<Option<(Device, Layout)>, Unserved> {
+        let Datatype { handle, size, extent, dense } = self.datatype;
+        if dense {
+            let layout = Layout { extent, lower: 0, reach: size as isize };
+            return Ok(device::of(at).map(|device| (device, layout)));
+        }
+        if !device::any() {
+            return Ok(None);
+        }
+        let layout = Layout::of(mpi, handle, extent)?;
+        Ok(device::of(at.wrapping_offset(layout.lower)).map(|device| (device, layout)))
+    }
+
+    /// Lets MPI pack so many elements.
+    ///
+    /// # Safety
+    /// They are there, and `to` has room for their data.
+    unsafe fn pack_elements(&self, mpi: &Mpi, from: *mut u8, count: usize, to: *mut u8) -> Result<(), Unserved> {
+        let (raw, room) = (mpi.raw(), (count * self.datatype.size) as c_int);
+        let code = with_an_address(mpi, from, count, self.datatype.handle, |from, count, handle| {
+            // SAFETY: the caller's promise; MPI is told how much room there is.
+            unsafe { (raw.pack)(from.cast_const().cast(), count, handle, to.cast(), room, &mut 0, mpi.comm_self()) }
+        })?;
+        Ok(mpi.check("MPI_Pack", code)?)
+    }
+
+    /// Lets MPI unpack so many elements.
+    ///
+    /// # Safety
+    /// There is room for them, and `from` has their data.
+    unsafe fn unpack_elements(&self, mpi: &Mpi, to: *mut u8, count: usize, from: *const u8) -> Result<(), Unserved> {
+        let (raw, length) = (mpi.raw(), (count * self.datatype.size) as c_int);
+        let code = with_an_address(mpi, to, count, self.datatype.handle, |to, count, handle| {
+            // SAFETY: the caller's promise; MPI is told how much there is.
+            unsafe { (raw.unpack)(from.cast(), length, &mut 0, to.cast(), count, handle, mpi.comm_self()) }
+        })?;
+        Ok(mpi.check("MPI_Unpack", code)?)
+    }
+
+    /// The address and the number of elements of every part that has some, cut where MPI packs no more at once.
+    fn pieces(&self) -> Result<Vec<(*mut u8, usize)>, Unserved> {
+        let Datatype { size, extent, dense, .. } = self.datatype;
+        if !dense && size > c_int::MAX as usize {
+            return Err(allhands_mpi::Error::TooLarge { function: "MPI_Pack", count: size }.into());
+        }
+        let most = if dense { usize::MAX } else { (AT_ONCE / size.max(1)).max(1) };
+        let mut pieces = Vec::new();
+        let mut add = |place: isize, count: usize| {
+            let mut done = 0;
+            while done < count && size > 0 {
+                let part = most.min(count - done);
+                pieces.push((self.at.wrapping_offset((place + done as isize) * extent), part));
+                done += part;
+            }
         };
-        pieces.retain(|(_, count)| *count > 0);
-        pieces
+        match &self.parts {
+            Parts::One(count) => add(0, *count),
+            Parts::Several(parts) => parts.iter().for_each(|(place, count)| add(*place, *count)),
+        }
+        Ok(pieces)
+    }
+}
+
+/// A copy of so many elements of a device, with what lies between their data, and the address of the first.
+///
+/// # Safety
+/// They are there.
+unsafe fn fetched(device: Device, layout: Layout, from: *const u8, count: usize) -> Result<(Room, *mut u8), Unserved> {
+    let (first, span) = layout.span(count);
+    let missing = || device.error(format!("that there is no host memory for the {span} bytes that a datatype spans"));
+    let mut room = layout.room(count).ok_or_else(missing)?;
+    let origin = room.origin();
+    // SAFETY: the caller's promise; the room spans as much.
+    unsafe { device.to_host(from.wrapping_offset(first), origin.wrapping_offset(first), span)? };
+    Ok((room, origin))
+}
+
+/// Whether two runs of memory, by address and bytes, have some in common.
+#[inline]
+pub(crate) fn overlap((one, bytes): (usize, usize), (other, others): (usize, usize)) -> bool {
+    // As distances: the last byte that there is has no address after it.
+    match one <= other {
+        true => other - one < bytes && others > 0,
+        false => one - other < others && bytes > 0,
     }
 }
 
@@ -336,12 +440,58 @@ mod tests {
     #[test]
     fn what_mpi_would_refuse_is_left_to_it() {
         let word = Datatype::element(0, 4);
-        assert!(Region::new(null_mut(), 1, word).is_err());
-        assert!(Region::new(null_mut(), 0, word).is_ok());
-        assert!(count(-1).is_err());
-        assert!(Region::new(null_mut(), MOST, word).is_err());
+        let refused = |unserved| matches!(unserved, Some(Unserved::Fallback(Reason::Refused)));
+        assert!(refused(count(-1).err()));
         // SAFETY: a null address stands for no array.
-        assert!(unsafe { counts(Numbers::Narrow(std::ptr::null()), 3) }.is_err());
+        assert!(refused(unsafe { counts(Numbers::Narrow(std::ptr::null()), 3) }.err()));
+        assert!(Region::new(null_mut(), 0, word).is_ok());
+        let null = Region::new(null_mut(), 1, word).err();
+        assert!(matches!(null, Some(Unserved::Failed(Error::Null))), "not every MPI refuses it");
+    }
+
+    #[test]
+    fn blocks_are_limited_and_buffers_are_not() {
+        let word = Datatype::element(0, 4);
+        assert_eq!(word.block(MOST / 4).ok(), Some(MOST));
+        assert!(matches!(word.block(MOST / 4 + 1), Err(Unserved::Fallback(Reason::TooLarge))));
+        assert!(word.block(usize::MAX).is_err());
+        let mut memory = 0u32;
+        let all = Region::new((&raw mut memory).cast(), word.times(MOST / 4, 1100), word);
+        assert!(all.is_ok_and(|all| all.bytes() == 1100 * MOST));
+        assert_eq!(Datatype::element(0, 0).times(usize::MAX, 2), 0);
+    }
+
+    #[test]
+    fn what_is_packed_is_cut_where_an_int_counts_no_further() {
+        let mut memory = 0u8;
+        let at = &raw mut memory;
+        let gaps = |size| Datatype { handle: 0, size, extent: 2 * size as isize, dense: false };
+        let of = |region: Result<Region, Unserved>| -> Vec<(usize, usize)> {
+            let pieces = region.and_then(|region| region.pieces()).unwrap_or_default();
+            pieces.into_iter().map(|(from, count)| ((from as usize).wrapping_sub(at as usize), count)).collect()
+        };
+        let size = AT_ONCE / 2 + 1;
+        assert_eq!(of(Region::new(at, 3, gaps(size))), [(0, 1), (2 * size, 1), (4 * size, 1)]);
+        assert_eq!(of(Region::new(at, AT_ONCE / 4 + 5, gaps(4))), [(0, AT_ONCE / 4), (2 * AT_ONCE, 5)]);
+        let parts = Region::scattered(at, &[AT_ONCE + 1, 0, 2], &[-1, 0, 7], gaps(1));
+        let minus = (-2isize) as usize;
+        assert_eq!(of(parts), [(minus, AT_ONCE), (minus.wrapping_add(2 * AT_ONCE), 1), (14, 2)]);
+        assert_eq!(of(Region::new(at, AT_ONCE, Datatype::element(0, 8))), [(0, AT_ONCE)], "copied as it is");
+        assert!(Region::new(at, 1, gaps(1 << 31)).is_ok_and(|region| region.pieces().is_err()));
+        assert!(of(Region::new(at, 5, gaps(0))).is_empty());
+    }
+
+    #[test]
+    fn runs_of_memory_overlap_where_they_have_a_byte_in_common() {
+        assert!(overlap((100, 8), (100, 8)));
+        assert!(overlap((100, 8), (107, 1)));
+        assert!(overlap((104, 4), (100, 100)), "inside");
+        assert!(overlap((100, 100), (104, 4)));
+        assert!(!overlap((100, 8), (108, 8)), "side by side");
+        assert!(!overlap((108, 8), (100, 8)));
+        assert!(!overlap((100, 0), (100, 8)) && !overlap((104, 0), (100, 8)), "nothing is nowhere");
+        assert!(!overlap((100, 8), (100, 0)) && !overlap((100, 8), (104, 0)));
+        assert!(overlap((usize::MAX, 1), (usize::MAX - 1, 2)), "at the end of memory");
     }
 
     #[test]

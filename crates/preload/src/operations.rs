@@ -13,8 +13,9 @@ use allhands::kernels::Type;
 use allhands::raw::{RawOperation, RawPlan};
 use allhands_mpi::{Handle, Mpi};
 
-use crate::failure::{REFUSED, Unserved, passed};
+use crate::failure::{Reason, Unserved};
 use crate::kept::{Kept, Kind};
+use crate::layout::{Layout, Room};
 use crate::memory::Datatype;
 use crate::session::Session;
 
@@ -34,28 +35,29 @@ impl Reduction {
     pub(crate) fn of(session: &Session, datatype: Handle, op: Handle) -> Result<Reduction, Unserved> {
         let ops = &session.mpi.constants().ops;
         if op == session.mpi.constants().handles.op_null || op == ops.replace || op == ops.no_op {
-            return Err(REFUSED);
+            return Err(Reason::Refused.into());
         }
         let operation = session.types.operation(op);
         if let Some(operation) = operation {
-            let basic = session.types.basic(datatype).ok_or(REFUSED)?;
+            let basic = session.types.basic(datatype).ok_or(Reason::Refused)?;
             if let Some(element) = basic.reduced_by(operation) {
                 let operation = operation.into();
                 let datatype = Datatype::element(datatype, element.size());
                 return Ok(Reduction { datatype, align: element.align(), element, operation, called: None });
             }
             if !basic.allows(operation) {
-                return Err(passed("an operation that MPI does not have for the datatype"));
+                return Err(Reason::NoSuchOperation.into());
             }
         }
-        let commutative = operation.is_some() || session.mpi.op_commutative(op).map_err(|_| REFUSED)?;
+        let commutative = operation.is_some() || session.mpi.op_commutative(op).map_err(|_| Reason::Refused)?;
         Reduction::called(session, datatype, op, commutative)
     }
 
     fn called(session: &Session, datatype: Handle, op: Handle, commutative: bool) -> Result<Reduction, Unserved> {
         let mpi = session.mpi;
         let mut datatype = Datatype::of(session, datatype)?;
-        let layout = Layout::of(mpi, &datatype)?;
+        let layout = Layout::of(mpi, datatype.handle, datatype.extent)?;
+        let layout = Some(layout).filter(|layout| !layout.together(datatype.size));
         if layout.is_none() {
             datatype = Datatype::element(datatype.handle, datatype.size);
         }
@@ -113,7 +115,9 @@ impl Called {
             return unsafe { self.reduce(left, right, count) };
         };
         let most = layout.elements_at_once();
-        let mut spread = [layout.room(most.min(count)), layout.room(most.min(count))];
+        let room = || layout.room(most.min(count));
+        let (Some(one), Some(other)) = (room(), room()) else { return self.mpi.constants().errors.no_mem };
+        let mut spread = [one, other];
         let mut done = 0;
         while done < count {
             let (part, at) = (most.min(count - done), done * self.datatype.size);
@@ -162,87 +166,5 @@ impl Called {
         unsafe {
             (self.mpi.raw().reduce_local)(left.cast(), right.cast(), count as c_int, self.datatype.handle, self.op)
         }
-    }
-}
-
-/// How elements lie that are more than their data.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Layout {
-    /// From one element to the next.
-    extent: isize,
-    /// Where an element's data begin, and how far they reach.
-    lower: isize,
-    reach: isize,
-}
-
-/// Elements are spread so many bytes at a time.
-const SPREAD: usize = 256 * 1024;
-
-impl Layout {
-    /// `None` where elements are their data, one after the other.
-    fn of(mpi: &Mpi, datatype: &Datatype) -> Result<Option<Layout>, Unserved> {
-        let (lower, reach) = mpi.type_true_extent(datatype.handle)?;
-        let (size, extent) = (datatype.size as isize, datatype.extent);
-        let together = lower == 0 && reach == size && extent == size;
-        Ok((!together).then_some(Layout { extent, lower, reach }))
-    }
-
-    fn elements_at_once(&self) -> usize {
-        (SPREAD / self.extent.unsigned_abs().max(1)).max(1)
-    }
-
-    fn room(&self, count: usize) -> Room {
-        let last = (count as isize - 1) * self.extent;
-        let (first, end) = (last.min(0) + self.lower, last.max(0) + self.lower + self.reach);
-        Room { memory: vec![0; (end - first) as usize + 2 * Room::ALIGN], first }
-    }
-}
-
-/// Memory for some elements.
-struct Room {
-    memory: Vec<u8>,
-    /// Where the first byte lies, seen from the first element.
-    first: isize,
-}
-
-impl Room {
-    /// As well aligned as any element may ask for.
-    const ALIGN: usize = 64;
-
-    /// The address of the first element, which may be outside.
-    fn origin(&mut self) -> *mut u8 {
-        let start = self.memory.as_mut_ptr();
-        let origin = start.wrapping_offset(-self.first);
-        let off = (origin as usize).wrapping_neg() % Room::ALIGN;
-        origin.wrapping_add(off)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_data_of_all_elements_have_room() {
-        let layouts = [(16, 0, 12), (8, 4, 100), (-24, -3, 20), (0, 1 << 40, 8), (40, -8, 40)];
-        for (extent, lower, reach) in layouts {
-            let layout = Layout { extent, lower, reach };
-            for count in [1, 2, 7] {
-                let mut room = layout.room(count);
-                let (origin, start) = (room.origin() as isize, room.memory.as_ptr() as isize);
-                assert_eq!(origin as usize % Room::ALIGN, 0);
-                for element in 0..count as isize {
-                    let data = origin + element * extent + lower - start;
-                    let inside = data >= 0 && (data + reach) as usize <= room.memory.len();
-                    assert!(inside, "element {element} of {count} of {layout:?} at {data}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn elements_are_spread_a_few_at_a_time() {
-        let of = |extent| Layout { extent, lower: 0, reach: 8 }.elements_at_once();
-        assert_eq!([16, -1024, 0, 1 << 30].map(of), [SPREAD / 16, SPREAD / 1024, SPREAD, 1]);
     }
 }

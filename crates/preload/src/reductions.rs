@@ -8,10 +8,11 @@ use allhands_schedule::Collective;
 
 use crate::collectives::{Caller, Receive, Send};
 use crate::comms::Member;
-use crate::memory::{Numbers, Region, TOO_LARGE, count, counts};
+use crate::failure::Reason;
+use crate::memory::{Numbers, Region, count, counts};
 use crate::operations::Reduction;
 use crate::said::list;
-use crate::task::{Outcome, Task, apart};
+use crate::task::{Outcome, Task};
 
 impl Caller<'_> {
     #[inline(always)]
@@ -97,8 +98,8 @@ impl Caller<'_> {
         let Reduction { datatype, align, element, operation, called } =
             Reduction::of(self.session, abi.handle(datatype), abi.handle(op))?;
         let Member { rank, size, .. } = *self.member;
-        let (input, output) = lengths(collective, &amount, rank, root, size).ok_or(TOO_LARGE)?;
-        let bytes = datatype.bytes(input)?;
+        let (input, output) = lengths(collective, &amount, rank, root, size).ok_or(Reason::TooLarge)?;
+        let bytes = datatype.block(input)?;
         let in_place = self.in_place(send);
         let region = |at: *mut u8, count| Region::new(at, count, datatype).map(|region| region.aligned(align));
         // In place the output's memory holds the input first, which may be longer.
@@ -106,7 +107,7 @@ impl Caller<'_> {
         let output = region(to, if in_place { input.max(output) } else { output })?;
         let input = if in_place { None } else { Some(region(send.cast_mut().cast(), input)?) };
         let call = RawCall { collective, amount, element, operation: Some(operation), root };
-        apart(Task { called, ..Task::new(call, input, output, bytes) })
+        Ok(Task { called, ..Task::new(call, input, output, bytes) })
     }
 }
 

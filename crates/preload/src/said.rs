@@ -8,7 +8,7 @@ use allhands_mpi::Handle;
 
 use crate::collectives::Caller;
 use crate::comms::Member;
-use crate::failure::{REFUSED_TEXT, Unserved};
+use crate::failure::Unserved;
 use crate::memory::{Datatype, Numbers};
 use crate::session::Session;
 use crate::task::Task;
@@ -68,7 +68,7 @@ impl Heard {
     ) -> Heard {
         let said = Said::default();
         let task = read(Caller { session, member, said: Some(&said) });
-        let refused = matches!(&task, Err(Unserved::Passed(reason)) if reason == REFUSED_TEXT);
+        let refused = task.as_ref().is_err_and(Unserved::refused);
         let words = said.words(function, refused);
         Heard { task, said, words }
     }

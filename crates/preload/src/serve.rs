@@ -10,7 +10,7 @@ use allhands_schedule::Collective;
 use crate::again::{Plain, again, remember};
 use crate::collectives::Caller;
 use crate::comms::{Chosen, Member};
-use crate::failure::{Unserved, fault, passed, raise};
+use crate::failure::{Reason, Unserved, fault, raise};
 use crate::report::By;
 use crate::requests;
 use crate::said::Heard;
@@ -66,14 +66,16 @@ pub(crate) fn serve(
             });
             0
         }
-        Some(Err(Unserved::Passed(reason))) => {
+        Some(Err(Unserved::Fallback(reason))) => {
             // Without us nothing would have come before.
             if call.turn.is_some() {
                 call.began = Some(Instant::now());
             }
             call.log(&reason);
             let code = own();
-            call.note(By::Theirs(&reason));
+            if session.report.is_some() {
+                call.note(By::Theirs(&reason.to_string()));
+            }
             code
         }
         Some(Err(Unserved::Failed(error))) => raise(session.mpi, function, comm, &error),
@@ -114,7 +116,7 @@ impl Call<'_> {
             let turn = group.turns.next(self.collective, task.bytes, fresh);
             self.turn = Some(turn);
             if !turn.ours {
-                return Err(passed("its turn in the comparison"));
+                return Err(Reason::Turn.into());
             }
         }
         let (plan, chosen, lines) = group.plan(session, &task.call, forced)?;
@@ -154,9 +156,9 @@ impl Call<'_> {
 
     /// Says why the MPI serves calls like this, at the first of them, where no plan has said it.
     #[inline]
-    fn log(&self, reason: &str) {
+    fn log(&self, reason: &Reason) {
         if !self.planned && self.session.settings.log {
-            self.session.comms.log(self.session, self.comm, self.collective, self.bytes, reason);
+            self.session.comms.log(self.session, self.comm, self.collective, self.bytes, &reason.to_string());
         }
     }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask preload`: programs that know nothing of us, under `allhands exec`.
 
+mod device;
 mod imb;
 mod mpi4py;
 mod programs;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{Extent, exec, proven, report, requests, served};
+use super::{Extent, device, exec, proven, report, requests, served};
 use crate::fortran::Fortran;
 use crate::launch::launch;
 use crate::libraries::Library;
@@ -31,8 +31,9 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
     let folder = mpi::root().join("target/programs");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
     for library in libraries {
-        match compile_c(library, &folder)? {
+        match compile_c(library, &folder, C, &format!("{C}.c"))? {
             Some(program) => {
+                device::run(allhands, library, &folder)?;
                 // The old one spins without yielding.
                 let full = extent == Extent::Full && library.name != "debian-mpich";
                 let sizes = if full { &FULL[..] } else { &SHORT[..] };
@@ -56,7 +57,7 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
 }
 
 /// Runs a program; its report.
-fn one(
+pub(super) fn one(
     allhands: &Path,
     library: &Library,
     program: &Path,
@@ -82,12 +83,12 @@ fn one(
 }
 
 /// Where the sources are.
-fn sources() -> PathBuf {
+pub(super) fn sources() -> PathBuf {
     mpi::root().join("crates/preload/tests/programs")
 }
 
 /// `None` where a library's headers are not installed.
-fn compile_c(library: &Library, folder: &Path) -> Result<Option<PathBuf>> {
+pub(super) fn compile_c(library: &Library, folder: &Path, name: &str, source: &str) -> Result<Option<PathBuf>> {
     let Some(header) = library.header().filter(|header| header.is_file()) else { return Ok(None) };
     // The header of the standard ABI has a name of its own beside the MPI's.
     let headers = folder.join(format!("include-{}", library.name));
@@ -96,11 +97,11 @@ fn compile_c(library: &Library, folder: &Path) -> Result<Option<PathBuf>> {
     let _ = std::fs::remove_file(&alias);
     std::os::unix::fs::symlink(&header, &alias)
         .map_err(|error| format!("{} cannot be made: {error}", alias.display()))?;
-    let program = folder.join(format!("{C}-{}", library.name));
+    let program = folder.join(format!("{name}-{}", library.name));
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"]).arg(&headers);
-    command.arg("-I").arg(header.parent().unwrap_or(&headers)).arg(sources().join(format!("{C}.c")));
-    command.arg(&library.file).arg("-lm").arg("-o").arg(&program);
+    command.arg("-I").arg(header.parent().unwrap_or(&headers)).arg(sources().join(source));
+    command.arg(&library.file).args(["-lm", "-ldl"]).arg("-o").arg(&program);
     compiled(command)?;
     Ok(Some(program))
 }
@@ -122,7 +123,7 @@ fn compile_fortran(fortran: &Fortran, library: &Library, source: &str, folder: &
     Ok(program)
 }
 
-fn compiled(mut command: Command) -> Result<()> {
+pub(super) fn compiled(mut command: Command) -> Result<()> {
     let ended = command.output().map_err(|error| format!("a compiler cannot be started ({error}): {command:?}"))?;
     match ended.status.success() {
         true => Ok(()),

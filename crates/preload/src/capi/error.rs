@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use allhands::Error;
 
-use crate::failure::Unserved;
+use crate::failure::{Reason, Unserved};
 
 /// What functions return. `allhands_last_error` has the full sentence.
 #[repr(C)]
@@ -99,7 +99,8 @@ impl From<Error> for Fault {
                 ALLHANDS_ERR_RANK
             }
             Error::Unreadable { .. } => ALLHANDS_ERR_RANK,
-            Error::Memory { .. } | Error::Spawn { .. } => ALLHANDS_ERR_SYSTEM,
+            Error::Null | Error::Unequal { .. } => ALLHANDS_ERR_ARGUMENT,
+            Error::Memory { .. } | Error::Spawn { .. } | Error::Device { .. } => ALLHANDS_ERR_SYSTEM,
             Error::Mpi(Mpi::NotInitialized | Mpi::NotFound { .. }) => ALLHANDS_ERR_NOT_INITIALIZED,
             Error::Mpi(Mpi::Finalized) => ALLHANDS_ERR_FINALIZED,
             Error::Mpi(_) => ALLHANDS_ERR_MPI,
@@ -120,26 +121,33 @@ impl From<Unserved> for Fault {
     fn from(unserved: Unserved) -> Fault {
         let reason = match unserved {
             Unserved::Failed(error) => return error.into(),
-            Unserved::Passed(reason) => reason,
+            Unserved::Fallback(reason) => reason,
         };
-        let (_, code, remedy) = REMEDIES.iter().find(|(part, ..)| reason.contains(part)).unwrap_or(&ELSE);
-        Fault { code: *code, sentence: format!("no plan serves {reason}; {remedy}") }
+        let (code, remedy) = remedy(&reason);
+        Fault { code, sentence: format!("no plan serves {reason}; {remedy}") }
     }
 }
 
-/// What reasons to call the MPI's own function have in common, and what to do about them.
-const REMEDIES: [(&str, allhands_code, &str); 5] = [
-    (
-        "an argument that MPI refuses",
-        ALLHANDS_ERR_ARGUMENT,
-        "no count is negative, no buffer of something is NULL, and a block that is sent has as many bytes as it is received with",
-    ),
-    ("input that is the output", ALLHANDS_ERR_ARGUMENT, "pass MPI_IN_PLACE to work in place"),
-    ("an operation", ALLHANDS_ERR_OP, "use one that the datatype has, or call MPI's function"),
-    ("a reduction", ALLHANDS_ERR_OP, "use a datatype that has the operation, or call MPI's function"),
-    ("1 GiB", ALLHANDS_ERR_UNSUPPORTED, "use smaller blocks, or call MPI's function"),
-];
-const ELSE: (&str, allhands_code, &str) = ("", ALLHANDS_ERR_UNSUPPORTED, "call MPI's function");
+/// What to do about a reason to call the MPI's own function.
+fn remedy(reason: &Reason) -> (allhands_code, &'static str) {
+    match reason {
+        Reason::Refused => (ALLHANDS_ERR_ARGUMENT, "no count is negative, and no array of counts is NULL"),
+        Reason::NoSuchOperation | Reason::Outlasting => {
+            (ALLHANDS_ERR_OP, "use one that the datatype has, or call MPI's function")
+        }
+        Reason::TooLarge => (ALLHANDS_ERR_UNSUPPORTED, "use smaller blocks, or call MPI's function"),
+        Reason::UnknownCounts
+        | Reason::Intercommunicator
+        | Reason::OneRank
+        | Reason::NotJoined(_)
+        | Reason::Preferred(_)
+        | Reason::Turn
+        | Reason::NoCommunicator
+        | Reason::MadeTogether
+        | Reason::NoIallreduce
+        | Reason::NobodyMoves => (ALLHANDS_ERR_UNSUPPORTED, "call MPI's function"),
+    }
+}
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
@@ -184,10 +192,11 @@ mod tests {
     #[test]
     fn reasons_to_call_mpi_have_codes_and_remedies() {
         let of = |unserved: Unserved| Fault::from(unserved).code;
-        assert_eq!(of(crate::failure::REFUSED), ALLHANDS_ERR_ARGUMENT);
-        assert_eq!(of(crate::failure::passed("an operation of the user's")), ALLHANDS_ERR_OP);
-        assert_eq!(of(crate::memory::TOO_LARGE), ALLHANDS_ERR_UNSUPPORTED);
-        let sentence = Fault::from(crate::failure::passed("an input that is the output")).sentence;
-        assert_eq!(sentence, "no plan serves an input that is the output; pass MPI_IN_PLACE to work in place");
+        assert_eq!(of(Reason::Refused.into()), ALLHANDS_ERR_ARGUMENT);
+        assert_eq!(of(Reason::NoSuchOperation.into()), ALLHANDS_ERR_OP);
+        assert_eq!(of(Reason::TooLarge.into()), ALLHANDS_ERR_UNSUPPORTED);
+        assert_eq!(of(Error::Null.into()), ALLHANDS_ERR_ARGUMENT);
+        let sentence = Fault::from(Unserved::from(Reason::TooLarge)).sentence;
+        assert_eq!(sentence, "no plan serves more than 1 GiB; use smaller blocks, or call MPI's function");
     }
 }

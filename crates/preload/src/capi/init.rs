@@ -12,7 +12,7 @@ use super::functions::{allhands_plan, guarded};
 use super::plan::Plan;
 use super::stage;
 use crate::collectives::Caller;
-use crate::failure::passed;
+use crate::failure::{Reason, Unserved};
 use crate::memory::Numbers;
 use crate::task::Task;
 
@@ -65,7 +65,13 @@ impl Wish {
         let mut task = read(Arguments { caller: Caller { session, member: &member, said: None } })?;
         // Where the program is linked with its MPI first, nothing would tell that it frees its operation.
         if task.called.is_some() {
-            return Err(passed("an operation that no kernel of ours has, in a plan that outlasts the call").into());
+            return Err(Unserved::from(Reason::Outlasting).into());
+        }
+        if task.aliased() {
+            return fault(
+                ALLHANDS_ERR_ARGUMENT,
+                "no plan serves an input that is the output; pass MPI_IN_PLACE to work in place",
+            );
         }
         task.hold(session)?;
         let mut group = member.group(session.mpi)?;

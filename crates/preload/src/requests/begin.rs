@@ -14,16 +14,12 @@ use super::lines::{Named, Run};
 use super::{PREPARED, Prepared, lock};
 use crate::collectives::Caller;
 use crate::comms::{Member, Wish};
-use crate::failure::{Unserved, passed, raise};
+use crate::failure::{Reason, Unserved, raise};
 use crate::report::By;
 use crate::said::Heard;
 use crate::session::{self, Session};
 use crate::settings::IF_IT_CAN;
 use crate::task::Task;
-
-/// See [`Mover`](super::Mover).
-const NOBODY_MOVES: &str =
-    "a request, which nothing would move on here; ALLHANDS_PROGRESS=thread starts a thread that does";
 
 /// A call that returns a request.
 pub(crate) struct Asked {
@@ -46,7 +42,7 @@ pub(crate) fn begin(
         let member = asked.member(session)?;
         let task = asked.announced(session, &member, read, false);
         let Some(group) = member.made() else {
-            return Err(passed("a communicator without a blocking collective before"));
+            return Err(Reason::NoCommunicator.into());
         };
         let mut task = task?;
         let wish = asked.wish(session, true)?;
@@ -111,10 +107,10 @@ impl Asked {
         let asked = Asked { comm: session.mpi.abi().handle(self.comm), ..self };
         match session::inside(|| act(&asked, session)) {
             Some(Ok(())) => 0,
-            Some(Err(Unserved::Passed(reason))) => {
+            Some(Err(Unserved::Fallback(reason))) => {
                 let code = own();
                 if let (Some(report), Some(began)) = (&session.report, began) {
-                    report.note(asked.name, None, &By::Theirs(&reason), began.elapsed());
+                    report.note(asked.name, None, &By::Theirs(&reason.to_string()), began.elapsed());
                 }
                 code
             }
@@ -129,7 +125,7 @@ impl Asked {
     /// The communicator, from now on one with requests.
     fn member(&self, session: &Session) -> Result<Arc<Member>, Unserved> {
         if session.mover.is_none() {
-            return Err(passed(NOBODY_MOVES));
+            return Err(Reason::NobodyMoves.into());
         }
         let member = session.comms.member(session, self.comm)?;
         if let Some(refusal) = member.refusal() {
@@ -169,7 +165,7 @@ impl Asked {
             choice.is_ok_and(|choice| choice.parameters.get("local") == Some("shared"))
         };
         if unshared && forced.is_some_and(shared) {
-            return Err(passed("a forced algorithm whose plans are made together"));
+            return Err(Reason::MadeTogether.into());
         }
         Ok(Wish { forced, unshared })
     }

@@ -16,7 +16,7 @@ use super::exchange::Exchange;
 use super::marks::Mark;
 use super::{FAILED, Failure, UNDER_WAY, lock};
 use crate::comms::{Chosen, MOST_WEIGHT, Wish};
-use crate::failure::Unserved;
+use crate::failure::{Reason, Unserved};
 use crate::report::By;
 use crate::session::Session;
 use crate::task::{Staged, Task};
@@ -25,7 +25,7 @@ use crate::task::{Staged, Task};
 pub(crate) struct Lines {
     lines: BTreeMap<u64, Line>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
-    places: PlanStore<RawCall, Result<u64, String>>,
+    places: PlanStore<RawCall, Result<u64, Reason>>,
     /// That of alltoallvs.
     exchanges: Option<u64>,
     made: u64,
@@ -103,7 +103,7 @@ impl Lines {
         wish: Wish<'_>,
     ) -> Result<u64, Unserved> {
         if let Some(known) = self.places.get(call) {
-            return known.clone().map_err(|why| Unserved::Passed(why.into()));
+            return known.clone().map_err(Unserved::from);
         }
         let place = match self.make(session, comm, call, wish)? {
             Ok(plan) => Ok(self.add(plan, None)),
@@ -112,7 +112,7 @@ impl Lines {
         // Every rank begins the same calls, so all of them drop the same. Runs under way stay in their lines.
         let (_, dropped) = self.places.insert(call.clone(), place.clone(), call.weight(comm.size()));
         dropped.into_iter().filter_map(|(_, line)| line.ok()).for_each(|line| self.forget(line));
-        place.map_err(|why| Unserved::Passed(why.into()))
+        place.map_err(Unserved::from)
     }
 
     /// A line for a persistent request.
@@ -124,10 +124,7 @@ impl Lines {
         wish: Option<Wish<'_>>,
     ) -> Result<u64, Unserved> {
         let means = match wish {
-            Some(wish) => match self.make(session, comm, &task.call, wish)? {
-                Ok(plan) => plan,
-                Err(why) => return Err(Unserved::Passed(why.into())),
-            },
+            Some(wish) => self.make(session, comm, &task.call, wish)??,
             None => Means::Nothing,
         };
         Ok(self.add(means, Some(Rc::new(task))))
@@ -163,10 +160,10 @@ impl Lines {
         comm: &RawComm,
         call: &RawCall,
         wish: Wish<'_>,
-    ) -> Result<Result<Means, String>, Unserved> {
+    ) -> Result<Result<Means, Reason>, Unserved> {
         let (plan, why) = wish.plan(|options| comm.plan_while(call, options, &self.meanwhile(session)))?;
         Ok(match plan.server() {
-            Server::Library => Err(why),
+            Server::Library => Err(Reason::Preferred(why.into())),
             Server::Schedule(choice) => Ok(Means::Plan(plan, Arc::new(Chosen { algorithm: choice.to_string(), why }))),
         })
     }
