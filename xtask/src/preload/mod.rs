@@ -5,6 +5,8 @@ mod mpi4py;
 mod programs;
 mod requests;
 
+pub(crate) use self::mpi4py::algorithms;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +15,7 @@ use crate::libraries::{self, Library};
 use crate::{Result, build, mpi};
 
 /// The collectives that we serve; every program here calls all of them.
-const SERVED: [&str; 10] = [
+pub(crate) const SERVED: [&str; 10] = [
     "allgather",
     "allgatherv",
     "alltoall",
@@ -133,7 +135,7 @@ fn served(ranks: usize) -> &'static [&'static str] {
 }
 
 /// `allhands exec` on so many ranks, to which a program and its arguments are to be added, with these settings and no others.
-fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &OsStr)]) -> Command {
+pub(crate) fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &OsStr)]) -> Command {
     let mut command = library.command(ranks, allhands);
     command.arg("exec");
     clean(&mut command);
@@ -142,7 +144,7 @@ fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &Os
 }
 
 /// The same without us.
-fn without(library: &Library, ranks: usize) -> Command {
+pub(crate) fn without(library: &Library, ranks: usize) -> Command {
     let mut command = library.command(ranks, Path::new("env"));
     clean(&mut command);
     command
