@@ -27,7 +27,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]
-       cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found]
+       cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
+                        [--without WORD]...
        cargo xtask tells [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask browser
@@ -47,7 +48,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
                 all there is
   fuzz          random legal MPI programs without us and with us, on each of three MPIs for N seconds (60); what hangs or fails with us
                 only is made shorter and kept in target/fuzz. --seed repeats one script, or begins there if N is given; --found
-                runs those that failed once
+                runs those that failed once; --theirs shortens what fails without us as well; --without leaves lines out that have such
+                a word, as `how=replace`, when that is known to fail
   tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else

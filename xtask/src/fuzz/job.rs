@@ -14,7 +14,7 @@ const SOURCES: [&str; 7] = ["main", "data", "pending", "collectives", "messages"
 const FOLDER: &str = "crates/preload/tests/fuzz";
 
 /// Without us, and at least with us, a script may take so long on two busy cores.
-const GENEROUS: Duration = Duration::from_secs(60);
+pub(super) const GENEROUS: Duration = Duration::from_secs(60);
 
 /// The interpreter for one MPI.
 pub(super) struct Program<'a> {
@@ -56,8 +56,8 @@ impl<'a> Program<'a> {
         Program { allhands: allhands.into(), library, file, scripts }
     }
 
-    pub(super) fn without(&self, setting: &Setting, scripts: &[Script]) -> Result<Outcome> {
-        self.run(preload::without(self.library, setting.ranks), setting, scripts, GENEROUS)
+    pub(super) fn without(&self, setting: &Setting, scripts: &[Script], most: Duration) -> Result<Outcome> {
+        self.run(preload::without(self.library, setting.ranks), setting, scripts, most)
     }
 
     pub(super) fn with(&self, setting: &Setting, scripts: &[Script], most: Duration) -> Result<Outcome> {

@@ -31,12 +31,17 @@ pub(crate) struct Wish {
     seed: Option<u64>,
     ranks: Option<usize>,
     found: bool,
+    /// What fails without us is made shorter, too.
+    theirs: bool,
+    /// Lines with such words are left out: what is known to fail.
+    known: Vec<String>,
 }
 
 impl Wish {
-    /// `[LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found]`, in any order.
+    /// `[LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs] [--without WORD]...`, in any order.
     pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { library: None, seconds: None, seed: None, ranks: None, found: false };
+        let mut wish =
+            Wish { library: None, seconds: None, seed: None, ranks: None, found: false, theirs: false, known: vec![] };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
@@ -44,6 +49,8 @@ impl Wish {
                 "--seed" => wish.seed = Some(words.next()?.parse().ok()?),
                 "--ranks" => wish.ranks = Some(words.next()?.parse().ok()?),
                 "--found" => wish.found = true,
+                "--theirs" => wish.theirs = true,
+                "--without" => wish.known.push(words.next()?.to_string()),
                 name if !name.starts_with('-') && wish.library.is_none() => wish.library = Some(name.into()),
                 _ => return None,
             }
@@ -59,7 +66,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),
     };
-    let mut fuzzer = Fuzzer::new(allhands)?;
+    let mut fuzzer = Fuzzer { theirs: wish.theirs, known: wish.known.clone(), ..Fuzzer::new(allhands)? };
     if wish.found {
         fuzzer.replay(&libraries)?;
         return fuzzer.verdict();
@@ -104,6 +111,8 @@ struct Fuzzer {
     findings: Vec<String>,
     /// What fails without us.
     others: usize,
+    theirs: bool,
+    known: Vec<String>,
     begun: Instant,
 }
 
@@ -114,7 +123,18 @@ impl Fuzzer {
         let known = |collective: &&'static str| Ok((*collective, algorithms(&allhands, collective)?));
         let algorithms = SERVED.iter().map(known).collect::<Result<Algorithms>>()?;
         let (compiled, begun) = (BTreeMap::new(), Instant::now());
-        Ok(Fuzzer { allhands, algorithms, compiled, folder, scripts: 0, findings: vec![], others: 0, begun })
+        Ok(Fuzzer {
+            allhands,
+            algorithms,
+            compiled,
+            folder,
+            scripts: 0,
+            findings: vec![],
+            others: 0,
+            theirs: false,
+            known: vec![],
+            begun,
+        })
     }
 
     /// Job after job.
@@ -132,7 +152,11 @@ impl Fuzzer {
     fn seeds(&mut self, library: &Library, ranks: Option<usize>, first: u64, count: u64) -> Result<()> {
         // On Intel MPI 2021.18 collectives of several threads hang, on whatever communicators.
         let setting = Setting::drawn(first, ranks, library.name != "intel", &self.algorithms);
-        let scripts = (first..first + count).map(|seed| Script::drawn(seed, setting.threads)).collect();
+        let mut scripts: Vec<Script> =
+            (first..first + count).map(|seed| Script::drawn(seed, setting.threads)).collect();
+        for script in &mut scripts {
+            script.lines.retain(|line| !self.known.iter().any(|word| line.split(' ').any(|part| part == word)));
+        }
         self.job(library, &setting, scripts)
     }
 
@@ -146,15 +170,20 @@ impl Fuzzer {
         let mut left = scripts;
         let mut slowest = Duration::ZERO;
         while !left.is_empty() {
-            let outcome = program.without(setting, &left)?;
+            let outcome = program.without(setting, &left, job::GENEROUS)?;
             slowest = slowest.max(outcome.slowest);
             let rest = left.split_off(outcome.passed);
             good.append(&mut left);
             left = rest;
             if let Verdict::Failed(what) = outcome.verdict {
                 self.others += 1;
-                let script = left.remove(0);
-                let about = format!("not ours: {} fails without us\n{what}", library.title);
+                let mut script = left.remove(0);
+                let mut about = format!("not ours: {} fails without us\n{what}", library.title);
+                let shrunk = if self.theirs { shrink::shrunk(&program, setting, &script, false)? } else { None };
+                if let Some((shorter, what)) = shrunk {
+                    about = format!("not ours: {} fails without us\n{what}", library.title);
+                    script = shorter;
+                }
                 let file = self.kept(library, setting, std::slice::from_ref(&script), &about, "not-ours")?;
                 self.say(&format!("{}, seed {}: fails without us ({file})", library.title, script.name));
             }
@@ -186,7 +215,7 @@ impl Fuzzer {
         let name = script.name.clone();
         let seed = format!("{}, seed {name}, {} ranks", library.title, setting.ranks);
         self.say(&format!("{seed}: {}", what.lines().next().unwrap_or_default()));
-        let shrunk = shrink::shrunk(program, setting, &script)?;
+        let shrunk = shrink::shrunk(program, setting, &script, true)?;
         let (scripts, how, said) = match shrunk {
             Some((script, said)) => (vec![script], "", said),
             // Alone it goes well; what ran before it in the same job may be what matters.

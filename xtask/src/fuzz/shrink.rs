@@ -15,11 +15,18 @@ const TRIES: usize = 3;
 /// No longer than this.
 const MOST: Duration = Duration::from_secs(240);
 
-/// The shortest script that was found to fail, and what is said then; nothing if it does not fail alone.
-pub(super) fn shrunk(program: &Program, setting: &Setting, script: &Script) -> Result<Option<(Script, String)>> {
+/// The shortest script that was found to fail, with us or without, and what is said then; nothing if it does not fail alone.
+pub(super) fn shrunk(
+    program: &Program,
+    setting: &Setting,
+    script: &Script,
+    ours: bool,
+) -> Result<Option<(Script, String)>> {
     let failing = |lines: &[String]| -> Result<Option<String>> {
         let script = Script { name: script.name.clone(), lines: lines.to_vec() };
-        Ok(match program.with(setting, &[script], HANGS)?.verdict {
+        let outcome =
+            if ours { program.with(setting, &[script], HANGS) } else { program.without(setting, &[script], HANGS) };
+        Ok(match outcome?.verdict {
             Verdict::Failed(what) => Some(what),
             Verdict::Passed => None,
         })

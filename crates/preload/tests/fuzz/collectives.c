@@ -102,11 +102,14 @@ static Element reduced(const Job *job, int run, int ranks, long index) {
 /* Lays blocks out one after the other, in a vector form with gaps between some. */
 static void laid_out(const Actor *actor, Job *job, Side *side, int blocks, const long *elements, int gaps, uint64_t draw) {
     int each = job->name == ALLTOALLW;
+    /* In place, what is sent and what is received lie alike. */
+    int plain = (job->in_place && job->name >= ALLTOALL && job->name <= ALLTOALLW) || (PERSISTENT_GAPS_ARE_FORGOTTEN && job->form == PERSISTENT);
     long place = 0;
     side->blocks = blocks;
     for (int b = 0; b < blocks; b++) {
         side->elements[b] = elements[b];
         if (b > 0 && !each) side->layouts[b] = side->layouts[0], side->layouts[b].mine = 0;
+        else if (plain) side->layouts[b] = layout_made(actor, job->kind, 0);
         else if (!is_reduction(job->name)) side->layouts[b] = layout_drawn(actor, job->kind, job->count, hash(draw, b, 1, 1));
         else side->layouts[b] = layout_made(actor, job->kind, job->operation >= MODULAR ? hash(job->seed, 3, 3, 3) % 2 : 0);
         const Layout *layout = &side->layouts[b];
@@ -402,6 +405,7 @@ void run_collective(Actor *actor) {
     job->count = number(line, "count", 1);
     job->large = number(line, "large", 0);
     job->in_place = number(line, "inplace", 0) && !group->inter && job->name != BCAST && job->name != BARRIER;
+    if (IALLTOALLW_IN_PLACE_HANGS && job->name == ALLTOALLW && job->form != BLOCKING) job->in_place = 0;
     job->bottom = number(line, "bottom", 0);
     job->early = number(line, "early", 0);
     job->seed = number(line, "seed", 0);

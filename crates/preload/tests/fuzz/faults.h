@@ -21,6 +21,15 @@
 /* MPICH 5.0.2 takes its own persistent collectives for failed in MPI_Testall. */
 #define TESTALL_REFUSES_PERSISTENT (ON_MPICH || ON_INTEL)
 
+/* MPICH 5.0.2: after MPI_Request_get_status has found a persistent receive complete, MPI_Wait gives an empty status. */
+#define STATUS_IS_LOST_AFTER_LOOKING (ON_MPICH || ON_INTEL)
+
+/* Open MPI 5.0.11: MPI_Ialltoallw of 120 KiB in place never ends. */
+#define IALLTOALLW_IN_PLACE_HANGS ON_OPEN_MPI
+
+/* Intel MPI 2021.18: the second run of a persistent allgather leaves its buffer as it was if the elements have gaps. */
+#define PERSISTENT_GAPS_ARE_FORGOTTEN ON_INTEL
+
 /* Intel MPI 2021.18: a collective on a duplicated intercommunicator hangs if one group has made more communicators than the other. */
 #define DUPLICATED_INTERCOMMUNICATORS_HANG ON_INTEL
 

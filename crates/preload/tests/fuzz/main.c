@@ -50,6 +50,8 @@ void wrong(const Actor *actor, const char *format, ...) {
     fprintf(stderr, "fuzz: script %s, rank %d of %d, line %d (%s): %s\n", script, world_rank, world_size, actor->line->number, actor->line->text,
         text);
     fflush(stderr);
+    /* Launchers drop what a job says in its last moment. */
+    usleep(300 * 1000);
     MPI_Abort(MPI_COMM_WORLD, 3);
     _exit(3);
 }

@@ -125,7 +125,8 @@ void complete_some(Actor *actor, const char *name, uint64_t draw, int all) {
             if (!a->of[at]) continue;
             OK(MPI_Request_get_status(a->requests[at], &flag, &a->statuses[at]));
             if (!flag) continue;
-            OK(MPI_Wait(&a->requests[at], &a->statuses[at]));
+            int lost = STATUS_IS_LOST_AFTER_LOOKING && a->of[at]->persistent;
+            OK(MPI_Wait(&a->requests[at], lost ? MPI_STATUS_IGNORE : &a->statuses[at]));
             taken(actor, a, at, &a->statuses[at]);
         }
         break;
@@ -190,22 +191,23 @@ void run_complete(Actor *actor) {
     complete_some(actor, way, hash(number(actor->line, "seed", 0), world_rank, 9, 9), !number(actor->line, "some", 0));
 }
 
-static Pending *persistent(Actor *actor) {
-    int id = number(actor->line, "of", 0);
-    for (int i = 0; i < actor->count; i++)
-        if (actor->pending[i]->persistent && actor->pending[i]->id == id) return actor->pending[i];
-    return NULL;
+static int meant(const Actor *actor, const Pending *pending) {
+    return pending->persistent && pending->id == number(actor->line, "of", 0);
 }
 
+/* Of a message to itself a rank has two. */
 void run_start(Actor *actor) {
-    Pending *pending = persistent(actor);
-    if (!pending) return;
-    if (pending->active) complete_one(actor, pending);
-    pending->run++;
-    pending->prepared(actor, pending);
-    if (number(actor->line, "seed", 0) % 2) OK(MPI_Start(&pending->request));
-    else OK(MPI_Startall(1, &pending->request));
-    pending->active = 1;
+    for (int i = 0; i < actor->count; i++)
+        if (meant(actor, actor->pending[i]) && actor->pending[i]->active) complete_one(actor, actor->pending[i]);
+    for (int i = 0; i < actor->count; i++) {
+        Pending *pending = actor->pending[i];
+        if (!meant(actor, pending)) continue;
+        pending->run++;
+        pending->prepared(actor, pending);
+        if (number(actor->line, "seed", 0) % 2) OK(MPI_Start(&pending->request));
+        else OK(MPI_Startall(1, &pending->request));
+        pending->active = 1;
+    }
 }
 
 static void released(Actor *actor, Pending *pending) {
@@ -216,8 +218,9 @@ static void released(Actor *actor, Pending *pending) {
 }
 
 void run_release(Actor *actor) {
-    Pending *pending = persistent(actor);
-    if (pending) released(actor, pending);
+    for (int i = 0; i < actor->count;)
+        if (meant(actor, actor->pending[i])) released(actor, actor->pending[i]), i = 0;
+        else i++;
 }
 
 /* Before a communicator is freed its persistent requests are. */
