@@ -184,6 +184,18 @@ impl Library {
         command
     }
 
+    /// The command that runs several programs in one job: ranks and words of each.
+    pub(crate) fn several(&self, parts: &[(usize, Vec<OsString>)]) -> Command {
+        let mut command = Command::new(&self.launcher);
+        command.args(self.arguments.split_whitespace());
+        for (index, (ranks, words)) in parts.iter().enumerate() {
+            command.args((index > 0).then_some(":")).arg("-n").arg(ranks.to_string()).args(words);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("ALLHANDS_MPI", &self.file);
+        command
+    }
+
     /// The same with nothing but what the launcher needs: as users run jobs that have a core for every rank.
     pub(crate) fn plain_command(&self, ranks: usize, program: &Path) -> Command {
         let needed = |name: &str| name == "I_MPI_ROOT" || AS_ROOT.iter().any(|(variable, _)| *variable == name);

@@ -26,7 +26,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
-       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]
+       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb |
+                           --only probing|progress|alias|shapes|mixed]
        cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
                         [--without WORD]...
        cargo xtask tells [LIBRARY]

@@ -61,7 +61,7 @@ impl Wish {
 
 pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
     mpi::install()?;
-    let allhands = build::program(&["--release", "--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let allhands = build::release()?;
     let libraries = match &wish.library {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),

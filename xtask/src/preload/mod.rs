@@ -1,8 +1,10 @@
 //! `cargo xtask preload`: programs that know nothing of us, under `allhands exec`.
 
 mod imb;
+mod mixed;
 mod mpi4py;
 mod programs;
+mod promise;
 mod requests;
 
 pub(crate) use self::mpi4py::algorithms;
@@ -41,6 +43,8 @@ pub(crate) struct Wish {
     library: Option<String>,
     extent: Extent,
     part: Option<Part>,
+    /// One of the programs of `promise`, and nothing else.
+    only: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,11 +57,18 @@ enum Part {
 }
 
 impl Wish {
-    /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]`, in any order.
+    /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb | --only NAME]`, in any order.
     pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { library: None, extent: Extent::Short, part: None };
-        for &word in words {
+        let mut wish = Wish { library: None, extent: Extent::Short, part: None, only: None };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
             let part = match word {
+                "--only" => {
+                    let name = words.next()?;
+                    promise::is_known(name).then_some(())?;
+                    wish.only = Some(name.to_string());
+                    continue;
+                }
                 "--full" => {
                     wish.extent = Extent::Full;
                     continue;
@@ -87,6 +98,9 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),
     };
+    if let Some(name) = &wish.only {
+        return promise::run(&build::release()?, &libraries, Some(name));
+    }
     parts(&libraries, wish.extent, wish.part)
 }
 
@@ -106,6 +120,7 @@ fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()
     }
     if wanted(Part::Programs) {
         programs::run(&allhands, libraries, extent)?;
+        promise::run(&allhands, libraries, None)?;
     }
     if wanted(Part::Requests) {
         requests::run(&allhands, libraries)?;
