@@ -156,11 +156,16 @@ impl Library {
 
     /// Compiles a C program of this repository against it, without what its compiler wrapper needs.
     pub(crate) fn compile(&self, source: &str) -> Result<PathBuf> {
-        let source = mpi::root().join(source);
-        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
-        let program = mpi::root().join(format!("target/{stem}-{}", self.name));
+        let stem = Path::new(source).file_stem().unwrap_or_default().to_string_lossy();
+        self.compile_several(&stem, &[source.into()])
+    }
+
+    /// The same of several files.
+    pub(crate) fn compile_several(&self, name: &str, sources: &[String]) -> Result<PathBuf> {
+        let program = mpi::root().join(format!("target/{name}-{}", self.name));
         let mut command = Command::new("cc");
-        command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers()).arg(&source).arg(&self.file);
+        command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers());
+        command.args(sources.iter().map(|source| mpi::root().join(source))).arg(&self.file);
         command.args(["-lpthread", "-Wl,--allow-shlib-undefined"]);
         command.arg(format!("-Wl,-rpath,{}", self.folder().display())).arg("-o").arg(&program);
         match command.output() {
@@ -174,6 +179,18 @@ impl Library {
     pub(crate) fn command(&self, ranks: usize, program: &Path) -> Command {
         let mut command = Command::new(&self.launcher);
         command.args(self.arguments.split_whitespace()).arg("-n").arg(ranks.to_string()).arg(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("ALLHANDS_MPI", &self.file);
+        command
+    }
+
+    /// The command that runs several programs in one job: ranks and words of each.
+    pub(crate) fn several(&self, parts: &[(usize, Vec<OsString>)]) -> Command {
+        let mut command = Command::new(&self.launcher);
+        command.args(self.arguments.split_whitespace());
+        for (index, (ranks, words)) in parts.iter().enumerate() {
+            command.args((index > 0).then_some(":")).arg("-n").arg(ranks.to_string()).args(words);
+        }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env("ALLHANDS_MPI", &self.file);
         command

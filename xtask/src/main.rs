@@ -10,6 +10,7 @@ mod conformance;
 mod debian;
 mod failures;
 mod fortran;
+mod fuzz;
 mod header;
 mod install;
 mod launch;
@@ -25,7 +26,10 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask mpi
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
-       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]
+       cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb |
+                           --only probing|progress|alias|shapes|mixed]
+       cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
+                        [--without WORD]...
        cargo xtask tells [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask browser
@@ -43,6 +47,10 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   preload       programs under `allhands exec`: mpi4py's own tests, also with every algorithm in turn; programs in C and Fortran
                 that check every call, those with requests apart; Intel's benchmarks; a part of each, or one of them, or (by hand)
                 all there is
+  fuzz          random legal MPI programs without us and with us, on each of three MPIs for N seconds (60); what hangs or fails with us
+                only is made shorter and kept in target/fuzz. --seed repeats one script, or begins there if N is given; --found
+                runs those that failed once; --theirs shortens what fails without us as well; --without leaves lines out that have such
+                a word, as `how=replace`, when that is known to fail
   tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else
@@ -66,6 +74,7 @@ fn main() -> ExitCode {
         ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
         ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
         ["preload", ref rest @ ..] => preload::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
+        ["fuzz", ref rest @ ..] => fuzz::Wish::parse(rest).map(|wish| fuzz::by_hand(&wish)),
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),

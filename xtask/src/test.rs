@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::conformance::{self, Wish};
-use crate::{Result, browser, build, capi, failures, header, mpi, preload, tells};
+use crate::{Result, browser, build, capi, failures, fuzz, header, mpi, preload, tells};
 
 /// One command: its arguments, and the flags that rustc gets besides.
 struct Step {
@@ -58,6 +58,7 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     conformance::run(&program, &libraries, wish)?;
     failures::run(&program, &libraries)?;
     preload::run(&libraries)?;
+    fuzz::run(&libraries)?;
     capi::run(&libraries)?;
     tells::run(&libraries)?;
     browser::run()?;

@@ -2,9 +2,13 @@
 
 mod device;
 mod imb;
+mod mixed;
 mod mpi4py;
 mod programs;
+mod promise;
 mod requests;
+
+pub(crate) use self::mpi4py::algorithms;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,7 +18,7 @@ use crate::libraries::{self, Library};
 use crate::{Result, build, mpi};
 
 /// The collectives that we serve; every program here calls all of them.
-const SERVED: [&str; 10] = [
+pub(crate) const SERVED: [&str; 10] = [
     "allgather",
     "allgatherv",
     "alltoall",
@@ -40,6 +44,8 @@ pub(crate) struct Wish {
     library: Option<String>,
     extent: Extent,
     part: Option<Part>,
+    /// One of the programs of `promise`, and nothing else.
+    only: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,11 +58,18 @@ enum Part {
 }
 
 impl Wish {
-    /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb]`, in any order.
+    /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb | --only NAME]`, in any order.
     pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { library: None, extent: Extent::Short, part: None };
-        for &word in words {
+        let mut wish = Wish { library: None, extent: Extent::Short, part: None, only: None };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
             let part = match word {
+                "--only" => {
+                    let name = words.next()?;
+                    promise::is_known(name).then_some(())?;
+                    wish.only = Some(name.to_string());
+                    continue;
+                }
                 "--full" => {
                     wish.extent = Extent::Full;
                     continue;
@@ -86,6 +99,9 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),
     };
+    if let Some(name) = &wish.only {
+        return promise::run(&build::release()?, &libraries, Some(name));
+    }
     parts(&libraries, wish.extent, wish.part)
 }
 
@@ -105,6 +121,7 @@ fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()
     }
     if wanted(Part::Programs) {
         programs::run(&allhands, libraries, extent)?;
+        promise::run(&allhands, libraries, None)?;
     }
     if wanted(Part::Requests) {
         requests::run(&allhands, libraries)?;
@@ -134,7 +151,7 @@ fn served(ranks: usize) -> &'static [&'static str] {
 }
 
 /// `allhands exec` on so many ranks, to which a program and its arguments are to be added, with these settings and no others.
-fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &OsStr)]) -> Command {
+pub(crate) fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &OsStr)]) -> Command {
     let mut command = library.command(ranks, allhands);
     command.arg("exec");
     clean(&mut command);
@@ -143,7 +160,7 @@ fn exec(allhands: &Path, library: &Library, ranks: usize, settings: &[(&str, &Os
 }
 
 /// The same without us.
-fn without(library: &Library, ranks: usize) -> Command {
+pub(crate) fn without(library: &Library, ranks: usize) -> Command {
     let mut command = library.command(ranks, Path::new("env"));
     clean(&mut command);
     command

@@ -161,7 +161,7 @@ fn forced(report: &Path, names: &[&str]) -> Result<()> {
 
 /// The algorithms of a collective, those for memory that ranks share as well. What does not promise the same bits on every rank serves where
 /// nothing is rounded, which suffices to have run.
-fn algorithms(allhands: &Path, collective: &str) -> Result<Vec<String>> {
+pub(crate) fn algorithms(allhands: &Path, collective: &str) -> Result<Vec<String>> {
     let listed = Command::new(allhands).args(["list", "--json", collective]).output();
     let listed = listed.map_err(|error| format!("{} cannot be started: {error}", allhands.display()))?;
     let wrong = || format!("`allhands list --json {collective}` printed no algorithms");

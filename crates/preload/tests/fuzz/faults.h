@@ -1,0 +1,36 @@
+/* What an MPI does wrong by itself, with the version that it was seen on: scripts keep off it, so that what fails is ours. */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#if defined OPEN_MPI
+#define ON_OPEN_MPI 1
+#else
+#define ON_OPEN_MPI 0
+#endif
+#if defined I_MPI_VERSION
+#define ON_INTEL 1
+#else
+#define ON_INTEL 0
+#endif
+#if defined MPICH_VERSION && !ON_INTEL
+#define ON_MPICH 1
+#else
+#define ON_MPICH 0
+#endif
+
+/* MPICH 5.0.2 takes its own persistent collectives for failed in MPI_Testall. */
+#define TESTALL_REFUSES_PERSISTENT (ON_MPICH || ON_INTEL)
+
+/* MPICH 5.0.2: after MPI_Request_get_status has found a persistent receive complete, MPI_Wait gives an empty status. */
+#define STATUS_IS_LOST_AFTER_LOOKING (ON_MPICH || ON_INTEL)
+
+/* Open MPI 5.0.11: MPI_Ialltoallw of 120 KiB in place never ends. */
+#define IALLTOALLW_IN_PLACE_HANGS ON_OPEN_MPI
+
+/* Intel MPI 2021.18: the second run of a persistent allgather leaves its buffer as it was if the elements have gaps. */
+#define PERSISTENT_GAPS_ARE_FORGOTTEN ON_INTEL
+
+/* Intel MPI 2021.18: a collective on a duplicated intercommunicator hangs if one group has made more communicators than the other. */
+#define DUPLICATED_INTERCOMMUNICATORS_HANG ON_INTEL
+
+#endif
