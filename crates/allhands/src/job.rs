@@ -149,8 +149,11 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     }
 }
 
-/// A world that has all ranks of a communicator, with their ranks there.
-fn covering(mpi: &Mpi, handle: Handle, ranks: usize) -> Result<Option<(Arc<RankState>, Arc<[usize]>)>> {
+/// A world, and the ranks that those of a communicator have in it.
+type Within = (Arc<RankState>, Arc<[usize]>);
+
+/// A world that has all ranks of a communicator.
+fn covering(mpi: &Mpi, handle: Handle, ranks: usize) -> Result<Option<Within>> {
     let known = RankState::known();
     if known.is_empty() {
         return Ok(None);

@@ -43,6 +43,9 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
             }
             None => eprintln!("xtask: {} has no headers here, so no C program is tried", library.title),
         }
+        if library.is_native() {
+            communicators(allhands, library)?;
+        }
         let Some(fortran) = Fortran::of(library) else { continue };
         for source in FORTRAN.into_iter().filter(|source| fortran.modern || *source != MODERN) {
             let program = compile_fortran(&fortran, library, source, &folder)?;
@@ -53,6 +56,57 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
         }
     }
     eprintln!("xtask: programs in C and Fortran under the preload in {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Many communicators, one after the other and alive at once, also on ranks of several nodes; and threads with one each.
+fn communicators(allhands: &Path, library: &Library) -> Result<()> {
+    let compiled = |name: &str| library.compile(&format!("crates/preload/tests/programs/{name}.c"));
+    let (communicators, threads) = (compiled("communicators")?, compiled("threads")?);
+    for (ranks, topology, words) in [
+        (2, None, &["200"][..]),
+        (4, None, &["200"]),
+        (4, Some("2x2"), &["100"]),
+        (4, None, &["2000", "alive"]),
+        (4, Some("2,2"), &["300", "alive"]),
+    ] {
+        quiet(allhands, library, &communicators, ranks, topology, words)?;
+    }
+    // Intel's ranks wait for ever when several threads have their first collectives, with us and without.
+    if library.name != "intel" {
+        for (ranks, topology) in [(2, None), (4, None), (4, Some("2x2"))] {
+            quiet(allhands, library, &threads, ranks, topology, &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs a program whose allreduces must have been ours.
+fn quiet(
+    allhands: &Path,
+    library: &Library,
+    program: &Path,
+    ranks: usize,
+    topology: Option<&str>,
+    words: &[&str],
+) -> Result<()> {
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    let name = stem.trim_end_matches(library.name).trim_end_matches('-');
+    let report = report(&format!("{stem}-{ranks}.txt"));
+    let mut command = exec(allhands, library, ranks, &[("ALLHANDS_REPORT", report.as_os_str())]);
+    if let Some(topology) = topology {
+        command.env("ALLHANDS_TOPOLOGY", topology);
+    }
+    command.arg(program).args(words);
+    let ended = launch(command, MOST)?;
+    let seats = topology.map_or(String::new(), |topology| format!(" as {topology}"));
+    let title = format!("{}, {name} {} on {ranks} ranks{seats}", library.title, words.join(" "));
+    let right = ended.status.is_some_and(|status| status.success()) && ended.left.is_empty();
+    if !right || !ended.out.contains(&format!("{name}: {ranks} ranks, all right")) {
+        return Err(ended.fault(&format!("{title} failed")));
+    }
+    proven(&report, &title, &["allreduce"])?;
+    eprintln!("xtask: {title}: {:.1} s; {}", ended.time.as_secs_f64(), ended.out.lines().next().unwrap_or_default());
     Ok(())
 }
 
