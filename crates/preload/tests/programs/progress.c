@@ -6,13 +6,21 @@
  *
  * The name of each is printed before it is called. What takes longer than a minute hangs, and is named.
  *
- * Left out: MPI_Comm_spawn, MPI_Comm_accept and their like, which need a launcher that can start and find processes. */
+ * Left out: on MPICH 5.0.2 MPI_Intercomm_create, MPI_Win_wait, MPI_Win_complete, and MPI_Win_lock of what another rank has locked, which
+ * hang without us as well;
+ * MPI_Comm_spawn, MPI_Comm_accept and their like, which need a launcher that can start and find processes. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
 #include <unistd.h>
 
 #include "requests.h"
+
+#if defined MPICH_VERSION && !defined I_MPI_VERSION
+#define ON_MPICH 1
+#else
+#define ON_MPICH 0
+#endif
 
 enum { COUNT = 200000, WORDS = 100000, TAG = 9, DEADLINE = 60 };
 
@@ -397,7 +405,7 @@ static void in_Win_fence(enum phase phase) {
 }
 
 /* The first rank holds the lock that the last one wants. */
-static void in_Win_lock(enum phase phase) {
+__attribute__((unused)) static void in_Win_lock(enum phase phase) {
     if (phase == BEFORE) {
         opened();
         if (me == 0) OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window));
@@ -412,7 +420,7 @@ static void in_Win_lock(enum phase phase) {
     if (phase == AFTER) closed();
 }
 
-static void in_Win_flush(enum phase phase) {
+__attribute__((unused)) static void in_Win_flush(enum phase phase) {
     if (phase == BEFORE) {
         opened();
         if (me == 0) OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window));
@@ -451,10 +459,10 @@ static void access_awaited(enum phase phase, int tests) {
 }
 
 static void in_Win_test(enum phase phase) { access_awaited(phase, 1); }
-static void in_Win_wait(enum phase phase) { access_awaited(phase, 0); }
+__attribute__((unused)) static void in_Win_wait(enum phase phase) { access_awaited(phase, 0); }
 
 /* The last rank accesses what the first one has yet to offer. */
-static void in_Win_complete(enum phase phase) {
+__attribute__((unused)) static void in_Win_complete(enum phase phase) {
     if (phase == BEFORE) opened();
     if (phase == ACT && waits) {
         OK(MPI_Win_start(first_group, 0, window));
@@ -589,7 +597,7 @@ static const struct {
     NAMED(Dist_graph_create_adjacent),
     NAMED(Comm_free),
     NAMED(Comm_disconnect),
-#if !defined MPICH_VERSION || defined I_MPI_VERSION /* On MPICH 5.0.2 it hangs without us. */
+#if !ON_MPICH
     NAMED(Intercomm_create),
 #endif
     NAMED(Intercomm_merge),
@@ -601,11 +609,15 @@ static const struct {
     NAMED(Win_create_dynamic),
     NAMED(Win_free),
     NAMED(Win_fence),
+#if !ON_MPICH
     NAMED(Win_lock),
     NAMED(Win_flush),
+#endif
     NAMED(Win_test),
+#if !ON_MPICH
     NAMED(Win_wait),
     NAMED(Win_complete),
+#endif
     NAMED(File_open),
     NAMED(File_write_at_all),
     NAMED(File_read_at_all),
