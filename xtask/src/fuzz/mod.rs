@@ -113,6 +113,8 @@ struct Fuzzer {
     others: usize,
     theirs: bool,
     known: Vec<String>,
+    /// What failed once has been made shorter then.
+    replays: bool,
     begun: Instant,
 }
 
@@ -133,6 +135,7 @@ impl Fuzzer {
             others: 0,
             theirs: false,
             known: vec![],
+            replays: false,
             begun,
         })
     }
@@ -215,7 +218,11 @@ impl Fuzzer {
         let name = script.name.clone();
         let seed = format!("{}, seed {name}, {} ranks", library.title, setting.ranks);
         self.say(&format!("{seed}: {}", what.lines().next().unwrap_or_default()));
-        let shrunk = shrink::shrunk(program, setting, &script, true)?;
+        let shrunk = if self.replays {
+            Some((script.clone(), what.into()))
+        } else {
+            shrink::shrunk(program, setting, &script, true)?
+        };
         let (scripts, how, said) = match shrunk {
             Some((script, said)) => (vec![script], "", said),
             // Alone it goes well; what ran before it in the same job may be what matters.
@@ -246,6 +253,7 @@ impl Fuzzer {
 
     /// Every script that failed once, on every MPI.
     fn replay(&mut self, libraries: &[Library]) -> Result<()> {
+        self.replays = true;
         let folder = mpi::root().join(FOUND);
         let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
