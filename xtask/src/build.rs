@@ -11,11 +11,6 @@ pub(crate) fn command() -> Result<PathBuf> {
     program(&["--workspace", "--lib", "--bin", "allhands"])
 }
 
-/// The same alone, as users have it: for what is measured, or takes long.
-pub(crate) fn release() -> Result<PathBuf> {
-    program(&["--release", "--package", "allhands-preload", "--package", "allhands-cli"])
-}
-
 /// `cargo build` with these arguments, which name one program; where cargo put it.
 pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));

@@ -61,7 +61,7 @@ impl Wish {
 
 pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
     mpi::install()?;
-    let allhands = build::release()?;
+    let allhands = build::command()?;
     let libraries = match &wish.library {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),

@@ -100,7 +100,7 @@ pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
         None => libraries::all(),
     };
     if let Some(name) = &wish.only {
-        return promise::run(&build::release()?, &libraries, Some(name));
+        return promise::run(&build::command()?, &libraries, Some(name));
     }
     parts(&libraries, wish.extent, wish.part)
 }

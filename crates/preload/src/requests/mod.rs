@@ -124,6 +124,8 @@ impl Requests {
         let mut idle = Vec::new();
         busy.retain(|member| {
             let Some(mut group) = member.try_group() else { return true };
+            // The MPI may call from inside its locks, so nothing here waits for another thread.
+            let Some(_alone) = group.parts().0.alone() else { return true };
             group.lines.step(session);
             let stays = group.lines.busy();
             drop(group);
