@@ -125,6 +125,10 @@ pub(super) fn one(
         [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
     let mut command = exec(allhands, library, ranks, &settings);
     command.arg(program).args(words).env("LD_LIBRARY_PATH", library.folder());
+    // All but one have requests, which nothing else would move on there.
+    if name != C && !matches!(library.name, "openmpi" | "debian-openmpi" | "mpich") {
+        command.env("ALLHANDS_PROGRESS", "thread");
+    }
     let ended = launch(command, MOST)?;
     let title = format!("{}, {name} on {ranks} ranks", library.title);
     let right = ended.status.is_some_and(|status| status.success()) && ended.left.is_empty();

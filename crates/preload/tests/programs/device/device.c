@@ -260,6 +260,7 @@ int main(int argc, char **argv) {
     if (error) CHECK(error() == 0);
     int all = 0;
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0 && all == 0) printf("device: %d ranks, all right\n", size);
     MPI_Finalize();
     return all != 0;
