@@ -533,6 +533,13 @@ impl<T: Element> Plan<T> {
         }
     }
 
+    /// See [`RawPlan::drive_mpi`](crate::raw::RawPlan::drive_mpi).
+    pub(crate) fn drive_mpi(&self) {
+        if let Some(job) = &self.rank.world.job {
+            job.progress();
+        }
+    }
+
     /// Begins the collective on memory of whatever type.
     ///
     /// # Safety

@@ -330,6 +330,21 @@ impl RawPlan {
         self.0.wait()
     }
 
+    /// Lets the MPI move on what it has under way, the program's messages and requests above all: for callers that wait by testing, while
+    /// other ranks may wait for those first.
+    ///
+    /// ```no_run
+    /// # fn example(mut plan: allhands::raw::RawPlan) -> Result<(), allhands::Error> {
+    /// while !plan.test()? {
+    ///     plan.drive_mpi();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn drive_mpi(&self) {
+        self.0.drive_mpi();
+    }
+
     /// Whether a plan whose operation is the caller's own can run.
     fn check(&self) -> Result<()> {
         let Some(own) = &self.1 else { return Ok(()) };

@@ -7,13 +7,13 @@
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use allhands::raw::RawPlan;
 use allhands_mpi::Mpi;
 
 use super::error::{Result, allhands_code::*, fault};
 use crate::comms::Member;
+use crate::requests::Patience;
 use crate::task::{Staged, Task};
 
 pub(crate) struct Plan {
@@ -97,7 +97,7 @@ impl Plan {
 
     /// Waits for the run under way, if there is one.
     pub(crate) fn wait(self: &Arc<Plan>) -> Result<()> {
-        let mut looks = 0u32;
+        let mut patience = Patience::default();
         loop {
             let others = self.others();
             if others.is_empty() {
@@ -112,7 +112,11 @@ impl Plan {
                 return Ok(());
             }
             others.iter().for_each(|other| other.nudge());
-            rest(self.mpi, &mut looks);
+            self.with(|inner| {
+                inner.plan.as_ref().inspect(|plan| plan.drive_mpi());
+                Ok(())
+            })?;
+            patience.pause();
         }
     }
 
@@ -240,16 +244,4 @@ impl Inner {
 
 fn freed<T>() -> Result<T> {
     fault(ALLHANDS_ERR_PLAN, "the plan was freed; make another one")
-}
-
-/// Between two looks: MPI moves on, and the core is given away, the longer the more often nothing has happened.
-fn rest(mpi: &Mpi, looks: &mut u32) {
-    let integers = &mpi.constants().integers;
-    let _ = mpi.iprobe(integers.any_source, integers.any_tag, mpi.comm_self());
-    *looks += 1;
-    match *looks {
-        ..100 => std::hint::spin_loop(),
-        100..400 => std::thread::yield_now(),
-        _ => std::thread::sleep(Duration::from_micros(100)),
-    }
 }

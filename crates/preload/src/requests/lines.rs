@@ -304,11 +304,10 @@ pub(crate) fn finish(session: &Session, plan: &mut RawPlan, lines: &mut Lines) -
         return Ok(plan.wait()?);
     }
     let (meanwhile, mut patience) = (lines.meanwhile(session), Patience::default());
-    let integers = &session.mpi.constants().integers;
     while !plan.test()? {
         meanwhile();
-        // Others may first wait for a message of the program's, or for a request of the MPI's own: a look moves these on.
-        let _ = session.mpi.iprobe(integers.any_source, integers.any_tag, session.mpi.comm_self());
+        // Others may first wait for a message of the program's, or for a request of the MPI's own.
+        plan.drive_mpi();
         patience.pause();
     }
     Ok(())
