@@ -23,7 +23,8 @@ use std::hash::{Hash, Hasher};
 /// assert_eq!(store.get("one"), Some(&mut 1)); // used later than the other
 /// let (_, dropped) = store.insert("three", 3, 40);
 /// assert_eq!(dropped, [("two", 2)]);
-/// assert_eq!((store.at(slot), store.get("two")), (Some(&mut 1), None));
+/// assert_eq!(store.at(slot), Some(&mut 1));
+/// assert_eq!(store.get("two"), None);
 /// ```
 pub struct PlanStore<K, V> {
     slots: Vec<Place<K, V>>,

@@ -41,6 +41,7 @@ pub(crate) fn begin(
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
         let task = asked.announced(session, &member, read, false);
+        moved(session)?;
         let Some(group) = member.made() else {
             return Err(Reason::NoCommunicator.into());
         };
@@ -76,6 +77,7 @@ pub(crate) fn prepare(
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
         let mut task = asked.announced(session, &member, read, true)?;
+        moved(session)?;
         let wish = asked.wish(session, false)?;
         let mut group = member.group(session.mpi)?;
         if asked.collective == Collective::Alltoallv {
@@ -94,6 +96,11 @@ pub(crate) fn prepare(
         asked.give(session, request);
         Ok(())
     })
+}
+
+/// Whether something moves requests on.
+fn moved(session: &Session) -> Result<(), Unserved> {
+    session.mover.map(|_| ()).ok_or_else(|| Reason::NobodyMoves.into())
 }
 
 impl Asked {
@@ -124,9 +131,6 @@ impl Asked {
 
     /// The communicator, from now on one with requests.
     fn member(&self, session: &Session) -> Result<Arc<Member>, Unserved> {
-        if session.mover.is_none() {
-            return Err(Reason::NobodyMoves.into());
-        }
         let member = session.comms.member(session, self.comm)?;
         if let Some(refusal) = member.refusal() {
             return Err(refusal);
