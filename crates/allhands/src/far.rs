@@ -42,13 +42,13 @@ impl Lane {
 
     /// How many tags a communicator takes: there are plans for each, and more where there are more tags.
     pub(crate) fn share(&self) -> u64 {
-        (self.communicator.tags / 256).clamp(4096, 1 << 20).min(self.communicator.tags + 1)
+        (self.communicator.tags / 256).clamp(4096, 1 << 20).min(self.communicator.tags)
     }
 
-    /// As the first rank: the first tag of a share of them, if there is one left.
+    /// As the first rank: the first tag of a share of them, if there is one left. The greatest is no message's.
     pub(crate) fn draw(&self) -> Option<u64> {
         let share = self.share();
-        let taken = |next: u64| (next + share <= self.communicator.tags + 1).then_some(next + share);
+        let taken = |next: u64| (next + share <= self.communicator.tags).then_some(next + share);
         self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).ok()
     }
 }
@@ -103,10 +103,10 @@ impl Job {
         Communicator::own(mpi, made?)
     }
 
-    /// Lets MPI move messages, ours and the program's.
+    /// Lets MPI move messages, ours and the program's: by looking for one that is never sent, since MPI looks no further where it finds one.
     pub(crate) fn progress(&self) {
-        let Communicator { mpi, handle, .. } = &*self.lane.communicator;
-        let (any, tag) = (mpi.constants().integers.any_source, 0);
+        let Communicator { mpi, handle, tags } = &*self.lane.communicator;
+        let (any, tag) = (mpi.constants().integers.any_source, *tags as i32);
         // An error here is one of a message, and is found where that message is waited for.
         let _ = mpi.iprobe(any, tag, *handle);
     }
