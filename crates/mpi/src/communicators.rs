@@ -179,11 +179,12 @@ impl Mpi {
         Ok(there.into_iter().map(|rank| (rank != undefined).then_some(rank)).collect())
     }
 
-    /// Lets `gone` be called at the beginning of `MPI_Finalize`, before anything of MPI ends.
+    /// A key for attributes of communicators that a duplicate does not get; `gone` is called when one is deleted, be it with its
+    /// communicator.
     ///
     /// # Safety
     /// The function can be called then, with whatever it is given.
-    pub unsafe fn at_finalize(&self, gone: DeleteFunction) -> Result<()> {
+    pub unsafe fn comm_keyval(&self, gone: DeleteFunction) -> Result<c_int> {
         unsafe extern "C" fn not_copied(
             _: Handle,
             _: c_int,
@@ -196,10 +197,19 @@ impl Mpi {
             unsafe { *copied = 0 };
             0
         }
-        let key = self.integer("MPI_Comm_create_keyval", |key| {
+        self.integer("MPI_Comm_create_keyval", |key| {
             // SAFETY: the key is writable, and both functions have the types that MPI calls.
             unsafe { (self.raw().comm_create_keyval)(not_copied, gone, key, null_mut()) }
-        })?;
+        })
+    }
+
+    /// Lets `gone` be called at the beginning of `MPI_Finalize`, before anything of MPI ends.
+    ///
+    /// # Safety
+    /// The function can be called then, with whatever it is given.
+    pub unsafe fn at_finalize(&self, gone: DeleteFunction) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let key = unsafe { self.comm_keyval(gone)? };
         // Any value but null, which might mean that there is none.
         let value = std::ptr::dangling_mut::<c_void>();
         // SAFETY: handle and key are MPI's; it deletes the attributes of this communicator first.

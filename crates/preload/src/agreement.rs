@@ -20,7 +20,7 @@ pub(crate) enum Agreed {
 
 /// All ranks agree. Collective over the world, of those who are under us.
 pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
-    let wanted = Switch::of_this_process()?;
+    let wanted = Switch::of_this_process();
     let present = presence::company(wanted == Switch::Sure);
     let leave = |speaks: bool, fact: String| {
         if speaks && wanted != Switch::Off {
@@ -82,12 +82,12 @@ enum Switch {
 }
 
 impl Switch {
-    fn of_this_process() -> Result<Switch, String> {
-        Ok(match std::env::var(SWITCH).unwrap_or_default().to_ascii_lowercase().as_str() {
+    fn of_this_process() -> Switch {
+        match std::env::var(SWITCH).unwrap_or_default().to_ascii_lowercase().as_str() {
             "off" | "0" | "no" | "false" => Switch::Off,
             "on" | "1" | "yes" | "true" => Switch::Sure,
             _ => Switch::On,
-        })
+        }
     }
 }
 

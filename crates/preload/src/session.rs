@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use allhands_mpi::{DeleteFunction, Handle, Mpi};
+use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use crate::agreement::{Agreed, agree};
@@ -213,7 +213,8 @@ impl Session {
     }
 
     fn with(mpi: &'static Mpi, settings: Settings) -> allhands_mpi::Result<Session> {
-        let key = key(mpi, gone)?;
+        // SAFETY: the function does what MPI asks of it, at any time.
+        let key = unsafe { mpi.comm_keyval(gone)? };
         let report = settings.report.as_ref().map(|_| Report::new());
         Ok(Session {
             mpi,
@@ -227,28 +228,6 @@ impl Session {
             watch: None,
         })
     }
-}
-
-/// A key for attributes of communicators, whose end is told to a function.
-pub(crate) fn key(mpi: &Mpi, gone: DeleteFunction) -> allhands_mpi::Result<c_int> {
-    let mut key = 0;
-    // SAFETY: two functions that do what MPI asks of them; the key is writable.
-    let code = unsafe { (mpi.raw().comm_create_keyval)(not_copied, gone, &mut key, std::ptr::null_mut()) };
-    mpi.check("MPI_Comm_create_keyval", code).map(|()| key)
-}
-
-/// A duplicate of a communicator is another one.
-unsafe extern "C" fn not_copied(
-    _: Handle,
-    _: c_int,
-    _: *mut c_void,
-    _: *mut c_void,
-    _: *mut c_void,
-    copied: *mut c_int,
-) -> c_int {
-    // SAFETY: MPI's own variable.
-    unsafe { *copied = 0 };
-    0
 }
 
 /// A communicator of the program is freed.

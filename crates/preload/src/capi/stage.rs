@@ -41,12 +41,9 @@ fn ended<T>() -> Result<T> {
 
 /// MPI_Finalize begins with the attributes of MPI_COMM_SELF, while MPI still works: then plans end.
 fn hook(mpi: &Mpi) -> Result<()> {
-    let key = session::key(mpi, finalizing)?;
-    // Any value but null, which might mean that there is none.
-    let value = (&raw const ENDED).cast_mut().cast::<c_void>();
-    // SAFETY: handle and key are MPI's.
-    let code = unsafe { (mpi.raw().comm_set_attr)(mpi.comm_self(), key, value) };
-    Ok(mpi.check("MPI_Comm_set_attr", code)?)
+    // SAFETY: the function does what MPI asks of it, at any time.
+    unsafe { mpi.at_finalize(finalizing)? };
+    Ok(())
 }
 
 unsafe extern "C" fn finalizing(_: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
