@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-include!("src/capi/abi.rs");
-
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/capi/abi.rs");
-    // Its soname is that of the C interface.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liballhands.so.{ALLHANDS_ABI_VERSION}");
     // The MPI keeps addresses of its functions, whoever closes it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Ranks that were built from other sources may choose other algorithms.
     let mut hash = 0xcbf2_9ce4_8422_2325;
-    for folder in ["src", "../allhands/src", "../model/src", "../model/machines", "../mpi/src", "../schedule/src"] {
+    for folder in
+        ["src", "../allhands/src", "../call/src", "../model/src", "../model/machines", "../mpi/src", "../schedule/src"]
+    {
         println!("cargo:rerun-if-changed={folder}");
         add(Path::new(folder), &mut hash);
     }

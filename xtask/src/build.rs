@@ -5,10 +5,16 @@ use std::process::{Command, Stdio};
 
 use crate::Result;
 
-/// The command, and the library that it preloads, with the features that all packages together have: as the workspace is built for its
+/// The command, and the libraries, with the features that all packages together have: as the workspace is built for its
 /// tests, so that nothing is compiled twice.
 pub(crate) fn command() -> Result<PathBuf> {
     program(&["--workspace", "--lib", "--bin", "allhands"])
+}
+
+/// What is installed, built for release: the command, and both libraries beside it.
+pub(crate) fn installed() -> Result<PathBuf> {
+    let packages = ["--package", "allhands-cli", "--package", "allhands-preload", "--package", "allhands-capi"];
+    program(&[["--release"].as_slice(), &packages].concat())
 }
 
 /// `cargo build` with these arguments, which name one program; where cargo put it.

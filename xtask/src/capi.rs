@@ -17,8 +17,8 @@ const RANKS: [usize; 3] = [1, 2, 4];
 /// Programs, and what their first rank says at the end.
 const PROGRAMS: [(&str, &str); 3] = [
     ("examples/c/plans.c", "all right on"),
-    ("crates/preload/tests/c/errors.c", "every error is told"),
-    ("crates/preload/tests/c/lifetimes.c", "plans live as they should"),
+    ("crates/capi/tests/c/errors.c", "every error is told"),
+    ("crates/capi/tests/c/lifetimes.c", "plans live as they should"),
 ];
 
 /// The header must be as strict as these. What an MPI's own header does is not asked about.
@@ -38,6 +38,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
     let command = build::command()?;
     let prefix = installed(&command)?;
+    keeps_to_its_names(&prefix)?;
     let flags = flags(&prefix)?;
     for library in libraries {
         match library.name {
@@ -102,6 +103,22 @@ fn in_c(library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
     taken_over(library, prefix)?;
     eprintln!("xtask: {}: the C API on 1, 2 and 4 ranks", library.title);
     Ok(())
+}
+
+/// The library has none of MPI's names: a configure script that links with it must not find functions that the MPI lacks.
+fn keeps_to_its_names(prefix: &Path) -> Result<()> {
+    let library = prefix.join("lib/liballhands.so");
+    let mut command = Command::new("nm");
+    command.args(["--dynamic", "--defined-only", "--format=just-symbols"]).arg(&library);
+    let listed = command.output().map_err(|error| format!("nm cannot be started ({error}); install binutils"))?;
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    if !listed.status.success() || !names.lines().any(|name| name == "allhands_run") {
+        return Err(format!("nm finds no functions in {}", library.display()));
+    }
+    match names.lines().find(|name| !name.starts_with("allhands_")) {
+        Some(name) => Err(format!("{} exports {name}, which is not its own", library.display())),
+        None => Ok(()),
+    }
 }
 
 /// A program that is linked with the library keeps its MPI's collectives; under `allhands exec` it gets ours.

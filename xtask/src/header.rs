@@ -21,14 +21,14 @@ const TOP: &str = "\
  * Functions return ALLHANDS_SUCCESS or another allhands_code; allhands_last_error() is the sentence behind the last one. MPI's error
  * handlers are not called. A program that is linked with the library keeps the collectives of its MPI.
  *
- * Made by `cargo xtask header`: change crates/preload/src/capi instead. */";
+ * Made by `cargo xtask header`: change crates/capi/src instead. */";
 
 /// Of the MPI that the program is compiled with.
 const THEIRS: [&str; 3] = ["MPI_Comm", "MPI_Datatype", "MPI_Op"];
 
 /// Where it is.
 pub(crate) fn place() -> PathBuf {
-    mpi::root().join("crates/preload/include/allhands.h")
+    mpi::root().join("crates/capi/include/allhands.h")
 }
 
 /// Writes it.
@@ -45,11 +45,11 @@ pub(crate) fn check() -> Result<()> {
     if std::fs::read_to_string(&place).unwrap_or_default() == made()? {
         return Ok(());
     }
-    Err(format!("{} is not what crates/preload/src/capi says; make it anew with `cargo xtask header`", place.display()))
+    Err(format!("{} is not what crates/capi/src says; make it anew with `cargo xtask header`", place.display()))
 }
 
 fn made() -> Result<String> {
-    let folder = mpi::root().join("crates/preload/src/capi");
+    let folder = mpi::root().join("crates/capi/src");
     let config = Config {
         language: Language::C,
         cpp_compat: true,

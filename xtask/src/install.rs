@@ -8,9 +8,12 @@ use crate::{Result, build, header, mpi};
 
 use abi::ALLHANDS_ABI_VERSION;
 
-#[path = "../../crates/preload/src/capi/abi.rs"]
+#[path = "../../crates/capi/src/abi.rs"]
 #[allow(unreachable_pub)]
 mod abi;
+
+/// What `allhands exec` puts before a program's MPI.
+const PRELOAD: &str = "liballhands_preload.so";
 
 /// Where to.
 pub(crate) struct Wish {
@@ -33,7 +36,7 @@ pub(crate) fn install(wish: &Wish) -> Result<()> {
         Some(root) => PathBuf::from(root).join(prefix.strip_prefix("/").unwrap_or(&prefix)),
         None => prefix,
     };
-    let command = build::program(&["--release", "--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let command = build::installed()?;
     for file in into(&root, &command)? {
         println!("{}", file.display());
     }
@@ -42,9 +45,9 @@ pub(crate) fn install(wish: &Wish) -> Result<()> {
     Ok(())
 }
 
-/// Installs a command, and the library that is beside it; the files.
+/// Installs a command, and the libraries that are beside it; the files.
 pub(crate) fn into(root: &Path, command: &Path) -> Result<Vec<PathBuf>> {
-    let source = mpi::root().join("crates/preload/include");
+    let source = mpi::root().join("crates/capi/include");
     let real = format!("liballhands.so.{ALLHANDS_ABI_VERSION}.0.0");
     let folder = |name: &str| {
         let folder = root.join(name);
@@ -56,6 +59,7 @@ pub(crate) fn into(root: &Path, command: &Path) -> Result<Vec<PathBuf>> {
     let mut files = vec![
         copied(command, bin.join("allhands"))?,
         copied(&command.with_file_name("liballhands.so"), lib.join(&real))?,
+        copied(&command.with_file_name(PRELOAD), lib.join(PRELOAD))?,
         copied(&header::place(), include.join("allhands.h"))?,
         copied(&source.join("allhands.f90"), include.join("allhands.f90"))?,
     ];

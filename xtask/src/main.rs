@@ -56,7 +56,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else
                 skipped
   header        makes allhands.h anew from the source of the C API
-  install       builds for release; installs the command, liballhands.so, its header and pkg-config file (below DESTDIR, if set)
+  install       builds for release; installs the command, its libraries, their header and pkg-config file (below DESTDIR, if set)
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
   bench preload what the preload adds to a call, beside the Rust API and the MPI's own functions
   cluster       an emulated cluster on this machine, which needs Linux and root: builds it, runs MPI jobs on it, removes it; races

@@ -24,7 +24,7 @@ const STEPS: [Step; 7] = [
     plain(&["test", "--workspace", "--lib", "--bins", "--tests"]),
     plain(&["test", "--workspace", "--doc"]),
     // The preload's library has the name of ours.
-    plain(&["doc", "--workspace", "--exclude", "allhands-preload", "--no-deps", "--lib"]),
+    plain(&["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"]),
     // loom replaces the atomics of the thread ranks: a build of its own, in a folder of its own.
     Step {
         arguments: &["test", "--package", "allhands", "--lib", "--release", "--target-dir", "target/loom", "models"],

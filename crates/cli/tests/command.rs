@@ -581,7 +581,10 @@ fn exec_needs_the_library_beside_the_command() {
     let output = Command::new(command_in("exec-alone")).args(["exec", "true"]).output().expect("the command runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("liballhands.so is neither in") && said.contains("put it beside the command"), "{said}");
+    assert!(
+        said.contains("liballhands_preload.so is neither in") && said.contains("put it beside the command"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -589,7 +592,7 @@ fn exec_becomes_the_program_with_the_library_before_other_preloads() {
     let command = command_in("exec");
     let folder = command.parent().and_then(|bin| bin.parent()).expect("a folder").join("lib");
     fs::create_dir_all(&folder).expect("a folder");
-    fs::write(folder.join("liballhands.so"), "").expect("a file");
+    fs::write(folder.join("liballhands_preload.so"), "").expect("a file");
     // The linker passes over what is no library, and says so.
     let run = |words: &[&str]| {
         let mut command = Command::new(&command);
@@ -597,11 +600,11 @@ fn exec_becomes_the_program_with_the_library_before_other_preloads() {
     };
     let output = run(&["sh", "-c", "echo $LD_PRELOAD; exit $1", "-", "7"]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.trim_end().ends_with("/bin/../lib/liballhands.so"), "{said}");
+    assert!(said.trim_end().ends_with("/bin/../lib/liballhands_preload.so"), "{said}");
     assert_eq!(output.status.code(), Some(7));
     let output =
         Command::new(&command).args(["exec", "env"]).env("LD_PRELOAD", "libother.so").output().expect("it runs");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("/lib/liballhands.so:libother.so\n"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("/lib/liballhands_preload.so:libother.so\n"));
     let output = run(&["no-such-program"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));

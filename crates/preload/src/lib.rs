@@ -1,4 +1,4 @@
-//! `liballhands.so`: MPI's collectives under programs that nobody has to change.
+//! `liballhands_preload.so`: MPI's collectives under programs that nobody has to change.
 //!
 //! Preloaded, it stands before the MPI of the program, whichever that is: its functions have MPI's names, `MPI_` and `PMPI_`
 //! (through which Open MPI's Fortran comes), and either serve a call or hand it to the MPI's own function. It links no MPI: the one that
@@ -11,34 +11,14 @@
 //! **Nothing happens** before `MPI_Init` and after `MPI_Finalize`, or with `ALLHANDS=off`. A communicator of ours is made for the
 //! world in `MPI_Init`, for others where they first have a collective to be served, and ends with them: MPI tells, by an attribute.
 //! `requests` says what non-blocking and persistent collectives need besides.
+//!
+//! **Layers**, each of which knows only those before it: `allhands-call`, a crate of its own, reads what a call asks for; `job` is
+//! what ranks have agreed on; `observe` are those who want to know of calls; `groups` are communicators, their plans, and who serves a
+//! call; `requests` are the collectives that return before they are through; `interpose` are the exported functions.
 
-mod again;
-mod agreement;
-mod capi;
-mod check;
-mod collectives;
-mod comms;
-mod device;
-mod entries;
-mod failure;
-mod handles;
-mod kept;
-mod layout;
-mod memory;
-mod narrow;
-mod operations;
-mod preloaded;
-mod presence;
-mod quirks;
-mod reductions;
-mod report;
+mod groups;
+mod interpose;
+mod job;
+mod locks;
+mod observe;
 mod requests;
-mod roll;
-mod said;
-mod serve;
-mod session;
-mod settings;
-mod task;
-mod turns;
-mod types;
-mod watch;

@@ -81,7 +81,7 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
 /// `cargo xtask bench preload`: what the preload costs, on two ranks of three MPIs.
 pub(crate) fn preload(wish: &Wish) -> Result<()> {
     mpi::install()?;
-    let exec = build::program(&["--release", "--package", "allhands-preload", "--package", "allhands-cli"])?;
+    let exec = build::installed()?;
     let cost = build::program(&["--release", "--package", "allhands-preload", "--example", "cost"])?;
     let mut report = format!("cargo xtask bench preload\n\n{}", machine::description());
     for name in LIBRARIES {

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 
 /// Run an MPI program, unchanged, with the collectives of this library
 ///
-/// Put it between the launcher and the program. In every rank it sets LD_PRELOAD to liballhands.so, which serves the program's
+/// Put it between the launcher and the program. In every rank it sets LD_PRELOAD to liballhands_preload.so, which serves the program's
 /// collectives or hands them to the program's own MPI, and then becomes the program.
 #[derive(Args, Debug)]
 #[command(
@@ -39,7 +39,7 @@ pub(crate) struct Exec {
     arguments: Vec<OsString>,
 }
 
-const LIBRARY: &str = "liballhands.so";
+const LIBRARY: &str = "liballhands_preload.so";
 
 impl Exec {
     pub(crate) fn run(&self) -> Result<()> {

@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use allhands::raw::{Amount, RawCall, RawComm, RawPlan, Reserved};
+use allhands::raw::{RawCall, RawComm, RawPlan, Reserved};
 use allhands::{Error, Options};
+use allhands_call::{Unserved, counts};
+use allhands_mpi::Mpi;
 
-use super::lines::Run;
-use crate::comms::{Chosen, Wish, counts_told};
-use crate::failure::Unserved;
-use crate::session::Session;
+use super::run::Run;
+use crate::groups::{Chosen, Wish};
 
 /// Counts of more calls than this are forgotten: those of all ranks are as many as there are pairs.
 const MOST_KNOWN: usize = 16;
@@ -55,7 +55,7 @@ impl Exchange {
         let ranks = comm.size();
         let alone = Options::new().unshared(true);
         Ok(Exchange {
-            counts: comm.plan(&counts_told(ranks), &alone.algorithm("bruck"))?,
+            counts: comm.plan(&counts::told(ranks), &alone.algorithm(counts::ALGORITHM))?,
             mine: vec![0; ranks],
             all: vec![0; ranks * ranks],
             me: comm.rank(),
@@ -74,20 +74,20 @@ impl Exchange {
     }
 
     /// Moves the first run of the line on; whether it is through.
-    pub(super) fn step(&mut self, session: &Session, run: &mut Run) -> Result<bool, Unserved> {
+    pub(super) fn step(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         if self.broken {
             let reason = "an earlier MPI_Ialltoallv on this communicator was not completed".into();
             return Err(Error::Abandoned { rank: self.me, reason }.into());
         }
-        let through = self.advance(session, run);
+        let through = self.advance(mpi, run);
         self.broken = through.is_err();
         through
     }
 
-    fn advance(&mut self, session: &Session, run: &mut Run) -> Result<bool, Unserved> {
+    fn advance(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         if self.stage == Stage::Idle {
-            if let Amount::Listed(given) = &run.task.call.amount {
-                self.mine.iter_mut().zip(given).for_each(|(mine, given)| *mine = *given as u64);
+            if let Some(given) = run.asked.task.counts() {
+                self.mine.copy_from_slice(&counts::as_words(given));
             }
             // SAFETY: a word for each rank, and so many from each, which stay as long as the plan.
             unsafe { self.counts.start(self.mine.as_ptr().cast(), self.all.as_mut_ptr().cast())? };
@@ -97,11 +97,10 @@ impl Exchange {
             if !self.counts.test()? {
                 return Ok(false);
             }
-            let all = self.all.iter().map(|&count| count as usize).collect();
-            self.now = self.known(run.task.agreed(self.me, all)?)?;
+            self.now = self.known(run.asked.task.agreed(self.me, counts::from_words(&self.all))?)?;
             self.stage = Stage::Moving;
         }
-        let through = run.step(session, &mut self.plans[self.now].plan)?;
+        let through = run.step(mpi, &mut self.plans[self.now].plan)?;
         if through {
             self.stage = Stage::Idle;
         }
@@ -117,9 +116,8 @@ impl Exchange {
             self.plans.clear();
         }
         let wish = Wish { forced: self.forced.as_deref(), unshared: true };
-        let (plan, why) = wish.plan(|options| self.place.plan(&call, options))?;
-        let chosen = Arc::new(Chosen { algorithm: plan.algorithm(), why });
-        self.plans.push(Known { call, plan, chosen });
+        let (plan, chosen) = wish.plan(|options| self.place.plan(&call, options))??;
+        self.plans.push(Known { call, plan, chosen: Arc::new(chosen) });
         Ok(self.plans.len() - 1)
     }
 }

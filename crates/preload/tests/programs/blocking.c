@@ -1,4 +1,4 @@
-/* Every blocking collective that liballhands.so intercepts, compared with what this program computes itself.
+/* Every blocking collective that liballhands_preload.so intercepts, compared with what this program computes itself.
  *
  *     blocking CYCLES     communicators that are made and freed */
 #include "check.h"

@@ -1,0 +1,37 @@
+//! What a call of an MPI collective asks for: its arguments, datatypes, operations and memory.
+//!
+//! The preload, which gets its calls from unmodified programs, and the C API, which makes plans of the same arguments, both read
+//! them here. A rank looks at its own arguments only ([`Caller`]) and comes to what MPI guarantees to be alike on every rank: a
+//! [`Task`], or a [`Reason`] that all ranks have to leave the call to the MPI. What this rank alone knows, such as gaps in a
+//! datatype, an input that overlaps the output or memory of a device, a task deals with by copies when it runs.
+//!
+//! Nothing here waits for another rank but [`Communicator::join`], and nothing knows who serves a call.
+
+mod collectives;
+mod communicator;
+pub mod counts;
+mod datatype;
+pub mod device;
+pub mod failure;
+pub mod handles;
+mod layout;
+mod memory;
+mod numbers;
+mod operations;
+mod patience;
+mod reductions;
+mod task;
+mod types;
+mod words;
+
+pub use collectives::{Caller, Receive, Send};
+pub use communicator::Communicator;
+pub use datatype::Datatype;
+pub use failure::{Reason, Unserved};
+pub use memory::{Region, overlap};
+pub use numbers::Numbers;
+pub use operations::Object;
+pub use patience::Patience;
+pub use task::{Outcome, Staged, Task};
+pub use types::Types;
+pub use words::{Said, hash};

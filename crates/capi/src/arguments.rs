@@ -1,0 +1,98 @@
+//! What can be known to be wrong with arguments before a plan is made.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use allhands::Options;
+use allhands_call::Caller;
+use allhands_mpi::Handle;
+
+use super::error::{Result, allhands_code::*, fault};
+
+/// The arguments of one call.
+pub(crate) struct Arguments<'a> {
+    pub(crate) caller: Caller<'a>,
+}
+
+impl Arguments<'_> {
+    pub(crate) fn in_place(&self, send: *const c_void) -> bool {
+        send == self.caller.types.mpi().in_place().cast_const()
+    }
+
+    pub(crate) fn datatype(&self, handle: Handle) -> Result<Handle> {
+        let mpi = self.caller.types.mpi();
+        let handle = mpi.abi().handle(handle);
+        if handle == mpi.constants().handles.datatype_null {
+            return fault(ALLHANDS_ERR_TYPE, "a datatype is MPI_DATATYPE_NULL; pass that of the buffer's elements");
+        }
+        Ok(handle)
+    }
+
+    /// What is sent; in place, the rest means nothing.
+    pub(crate) fn send(
+        &self,
+        buffer: *const c_void,
+        number: i64,
+        datatype: Handle,
+    ) -> Result<(*const c_void, i64, Handle)> {
+        if self.in_place(buffer) {
+            return Ok((buffer, 0, datatype));
+        }
+        Ok((buffer, count(number)?, self.datatype(datatype)?))
+    }
+
+    /// Datatype and operation of a reduction.
+    pub(crate) fn reduction(&self, datatype: Handle, op: Handle) -> Result<(Handle, Handle)> {
+        let mpi = self.caller.types.mpi();
+        let op = mpi.abi().handle(op);
+        if op == mpi.constants().handles.op_null {
+            return fault(ALLHANDS_ERR_OP, "the operation is MPI_OP_NULL; pass one such as MPI_SUM");
+        }
+        Ok((self.datatype(datatype)?, op))
+    }
+
+    pub(crate) fn root(&self, root: c_int) -> Result<c_int> {
+        let size = self.caller.comm.size;
+        match usize::try_from(root) {
+            Ok(rank) if rank < size => Ok(root),
+            _ => fault(
+                ALLHANDS_ERR_ARGUMENT,
+                format!("root {root} is no rank of the communicator; its ranks are 0 to {}", size - 1),
+            ),
+        }
+    }
+}
+
+/// A count.
+pub(crate) fn count(count: i64) -> Result<i64> {
+    match count {
+        0.. => Ok(count),
+        _ => fault(ALLHANDS_ERR_ARGUMENT, format!("the count {count} is negative; pass 0 or more")),
+    }
+}
+
+/// An array with a number for each rank.
+pub(crate) fn array(numbers: *const i64) -> Result<*const i64> {
+    if numbers.is_null() {
+        return fault(
+            ALLHANDS_ERR_ARGUMENT,
+            "an array of counts or displacements is NULL; pass one with a number for each rank",
+        );
+    }
+    Ok(numbers)
+}
+
+/// What options ask for.
+///
+/// # Safety
+/// Null, or the address of a text that ends in a zero byte.
+pub(crate) unsafe fn options(text: *const c_char) -> Result<Options> {
+    if text.is_null() {
+        return Ok(Options::new());
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { CStr::from_ptr(text) }.to_str().map(str::trim) {
+        Ok("") => Ok(Options::new()),
+        Ok(algorithm) => Ok(Options::new().algorithm(algorithm)),
+        Err(_) => fault(ALLHANDS_ERR_ALGORITHM, "the options are no text; pass NULL or the name of an algorithm"),
+    }
+}

@@ -1,0 +1,119 @@
+//! The communicators that plans were made on.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+
+use allhands::Options;
+use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands_call::handles::Handles;
+use allhands_call::{Communicator, Task, counts};
+use allhands_mpi::{Handle, Mpi};
+
+use super::error::{Result, allhands_code::*, fault};
+
+/// A communicator of the program, with ours for it.
+pub(crate) struct Member {
+    pub(crate) comm: Communicator,
+    /// Everything that was made from it is touched under this lock.
+    ours: Mutex<Ours>,
+}
+
+/// A communicator of ours.
+pub(crate) struct Ours(RawComm);
+
+// SAFETY: everything that was made from the communicator is touched under its lock only, and so moves from thread to thread together.
+unsafe impl Send for Ours {}
+
+static TABLE: RwLock<Option<Handles<Arc<Member>>>> = RwLock::new(None);
+static MET: AtomicU64 = AtomicU64::new(0);
+
+/// Ours for a communicator of the program. Collective the first time.
+pub(crate) fn member(mpi: &'static Mpi, handle: Handle) -> Result<Arc<Member>> {
+    let known =
+        TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|table| table.get(&handle).cloned());
+    if let Some(member) = known {
+        return Ok(member);
+    }
+    let comm = Communicator::of(mpi, handle, MET.fetch_add(1, Ordering::Relaxed))?;
+    if comm.between_groups {
+        return fault(
+            ALLHANDS_ERR_COMM,
+            "the communicator is between two groups; merge them with MPI_Intercomm_merge, or call MPI's function",
+        );
+    }
+    let ours = match comm.join(mpi) {
+        Ok(ours) => Mutex::new(Ours(ours)),
+        Err(why) => return fault(ALLHANDS_ERR_UNSUPPORTED, format!("no plan serves {why}; call MPI's function")),
+    };
+    let member = Arc::new(Member { comm, ours });
+    watch(mpi, handle)?;
+    TABLE.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(handle, member.clone());
+    Ok(member)
+}
+
+/// Lets MPI tell when the communicator is freed.
+fn watch(mpi: &'static Mpi, handle: Handle) -> Result<()> {
+    static KEY: OnceLock<allhands_mpi::Result<c_int>> = OnceLock::new();
+    // SAFETY: the function does what MPI asks of it, at any time.
+    let key = KEY.get_or_init(|| unsafe { mpi.comm_keyval(gone) }).clone()?;
+    // Any value but null, which might mean that there is none.
+    let value = (&raw const TABLE).cast_mut().cast::<c_void>();
+    // SAFETY: handle and key are MPI's.
+    Ok(mpi.check("MPI_Comm_set_attr", unsafe { (mpi.raw().comm_set_attr)(handle, key, value) })?)
+}
+
+/// A communicator of the program is freed. Plans that are left keep ours.
+unsafe extern "C" fn gone(comm: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+    let _ = std::panic::catch_unwind(|| {
+        let Ok(mpi) = allhands_mpi::load() else { return };
+        let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+        let member = table.as_mut().and_then(|table| table.remove(&mpi.abi().handle(comm)));
+        drop(table);
+        // Its end calls MPI, and MPI us: not while the table is locked.
+        drop(member);
+    });
+    0
+}
+
+/// MPI is being finalised: ours end, in an order that is the same on every rank.
+pub(crate) fn forget() {
+    let table = TABLE.write().unwrap_or_else(PoisonError::into_inner).take();
+    let mut members: Vec<Arc<Member>> = table.into_iter().flat_map(Handles::into_values).collect();
+    members.sort_by_key(|member| member.comm.number);
+    members.into_iter().for_each(drop);
+}
+
+impl Member {
+    /// Waits for a thread that has it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ours> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None if another thread has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Ours>> {
+        match self.ours.try_lock() {
+            Ok(ours) => Some(ours),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+impl Ours {
+    /// A plan, which is touched only by who has this. Collective.
+    pub(crate) fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
+        Ok(self.0.plan(call, options)?)
+    }
+
+    /// Lets the ranks of an alltoallv tell each other their counts, of which each knows its own. Collective.
+    pub(crate) fn agree_on_counts(&self, task: &mut Task, me: usize) -> Result<()> {
+        let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
+        let mut all = vec![0u64; mine.len() * mine.len()];
+        let mut plan = self.plan(&counts::told(mine.len()), &Options::new().algorithm(counts::ALGORITHM))?;
+        // SAFETY: as many aligned words as the call says.
+        unsafe { plan.run(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
+        task.call = task.agreed(me, counts::from_words(&all))?;
+        Ok(())
+    }
+}

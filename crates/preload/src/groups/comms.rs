@@ -1,0 +1,125 @@
+//! All communicators that the program has called a collective with.
+
+use std::collections::HashSet;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use allhands_call::handles::Handles;
+use allhands_call::{Communicator, Reason, Unserved};
+use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Collective;
+
+use super::member::Member;
+use crate::locks::lock;
+use crate::observe::Observers;
+
+/// Calls that are passed on alike: on which communicator, what, and why.
+type Like = (u64, Collective, Option<usize>, String);
+
+pub(crate) struct Comms<Q> {
+    mpi: &'static Mpi,
+    observers: Arc<Observers>,
+    /// Of the attribute by which MPI tells that a communicator is freed.
+    key: c_int,
+    met: AtomicU64,
+    /// One more than were removed from the table.
+    removed: AtomicU64,
+    table: RwLock<Handles<Arc<Member<Q>>>>,
+    /// What was said of calls that are passed on.
+    logged: Mutex<HashSet<Like>>,
+}
+
+impl<Q: Default> Comms<Q> {
+    /// `key`: that of an attribute whose end tells that its communicator is freed.
+    pub(crate) fn new(mpi: &'static Mpi, observers: Arc<Observers>, key: c_int) -> Comms<Q> {
+        Comms {
+            mpi,
+            observers,
+            key,
+            met: AtomicU64::new(0),
+            removed: AtomicU64::new(1),
+            table: RwLock::default(),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// Changes when a communicator is freed.
+    #[inline]
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Acquire)
+    }
+
+    /// A communicator as the program names it. What MPI would refuse, MPI shall refuse.
+    pub(crate) fn member(&self, handle: Handle) -> Result<Arc<Member<Q>>, Unserved> {
+        let known = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
+        match known {
+            Some(member) => Ok(member),
+            None => self.meet(handle),
+        }
+    }
+
+    fn meet(&self, handle: Handle) -> Result<Arc<Member<Q>>, Unserved> {
+        if handle == self.mpi.constants().handles.comm_null {
+            return Err(Reason::Refused.into());
+        }
+        let comm = Communicator::of(self.mpi, handle, self.met.fetch_add(1, Ordering::Relaxed))?;
+        // Any value but null, which might mean that there is none.
+        let value = (&raw const *self).cast_mut().cast::<c_void>();
+        // SAFETY: handle and key are MPI's.
+        let code = unsafe { (self.mpi.raw().comm_set_attr)(handle, self.key, value) };
+        self.mpi.check("MPI_Comm_set_attr", code)?;
+        let member = Arc::new(Member::new(comm));
+        self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
+        self.observers.meet(&comm);
+        Ok(member)
+    }
+
+    /// Makes ours for a communicator at once, where ranks may wait for each other. Collective.
+    pub(crate) fn prepare(&self, handle: Handle) -> Option<Arc<Member<Q>>> {
+        let member = self.member(handle).ok().filter(|member| member.refusal().is_none())?;
+        drop(member.group(self.mpi));
+        self.observers.prepare(&member.comm);
+        Some(member)
+    }
+
+    /// Whether it is one that the program has called a collective with, and has not freed.
+    pub(crate) fn knows(&self, handle: Handle) -> bool {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).contains_key(&handle)
+    }
+
+    /// Whether requests were made on it: see [`Member::has_requests`].
+    pub(crate) fn has_requests(&self, handle: Handle) -> bool {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&handle).is_some_and(|member| member.has_requests.load(Ordering::Acquire))
+    }
+
+    /// Says why a call is passed on, unless it was said of its like on this communicator.
+    pub(crate) fn log(&self, comm: Handle, collective: Collective, bytes: Option<usize>, reason: &str) {
+        let Ok(member) = self.member(comm) else { return };
+        let like = (member.comm.number, collective, bytes, reason.to_owned());
+        if member.comm.rank == 0 && lock(&self.logged).insert(like) {
+            allhands::raw::log(collective.name(), bytes, member.comm.size, "the MPI", reason);
+        }
+    }
+
+    /// The program frees it.
+    pub(crate) fn remove(&self, handle: Handle) {
+        let member = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        self.removed.fetch_add(1, Ordering::AcqRel);
+        if let Some(member) = &member {
+            self.observers.forget(&member.comm);
+        }
+        // Its end calls MPI, and MPI us: not while the table is locked.
+        drop(member);
+    }
+
+    /// Ends all of ours, in an order that is the same on every rank.
+    pub(crate) fn end(&self) {
+        let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
+        self.removed.fetch_add(1, Ordering::AcqRel);
+        let mut members: Vec<Arc<Member<Q>>> = table.into_values().collect();
+        members.sort_by_key(|member| member.comm.number);
+        members.into_iter().for_each(drop);
+    }
+}

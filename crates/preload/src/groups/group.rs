@@ -1,0 +1,96 @@
+//! A communicator of ours with its plans.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
+use allhands_call::{Reason, Unserved};
+
+use super::policy::{Chosen, MOST_WEIGHT, Wish};
+
+/// A communicator of ours with its plans, and what is under way on it.
+pub(crate) struct Group<Q> {
+    plans: PlanStore<RawCall, Planned>,
+    /// The plan of the last call, which the next one often needs again.
+    last: Option<Slot>,
+    /// Whether the plan of the last call was made for it.
+    pub(crate) fresh: bool,
+    /// What is under way. Before the communicator, which it was made from.
+    queue: Q,
+    comm: RawComm,
+}
+
+// SAFETY: everything that was made from the communicator is here, behind one lock, and so moves from thread to thread together.
+unsafe impl<Q> Send for Group<Q> {}
+
+/// What serves calls of one shape.
+enum Planned {
+    Ours {
+        plan: RawPlan,
+        chosen: Arc<Chosen>,
+    },
+    /// The MPI's own is faster, or forced.
+    Theirs(Reason),
+}
+
+impl<Q: Default> Group<Q> {
+    pub(super) fn new(comm: RawComm) -> Group<Q> {
+        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, fresh: false, queue: Q::default(), comm }
+    }
+
+    /// The plan for a call, made at the first one of its shape. Who waits for others calls `meanwhile` again and again.
+    #[inline]
+    pub(crate) fn plan(
+        &mut self,
+        call: &RawCall,
+        forced: Option<&str>,
+        meanwhile: impl Fn(&mut Q),
+    ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
+        self.fresh = false;
+        let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
+        let slot = match self.last.filter(like).or_else(|| self.plans.find(call)) {
+            Some(slot) => slot,
+            None => self.make(call, forced, meanwhile)?,
+        };
+        self.last = Some(slot);
+        match self.plans.at(slot) {
+            Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.queue)),
+            Some(Planned::Theirs(why)) => Err(why.clone().into()),
+            None => unreachable!("it was just found, or made"),
+        }
+    }
+
+    /// Where the plan of the last call is.
+    pub(crate) fn place(&self) -> Option<Slot> {
+        self.last
+    }
+
+    /// The plan at a place, if it is still there.
+    #[inline]
+    pub(crate) fn placed(&mut self, place: Slot) -> Option<&mut RawPlan> {
+        match self.plans.at(place) {
+            Some(Planned::Ours { plan, .. }) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The communicator, and what is under way on it.
+    pub(crate) fn parts(&mut self) -> (&RawComm, &mut Q) {
+        (&self.comm, &mut self.queue)
+    }
+
+    /// Makes a plan; its place. All ranks do so at the same call, and drop the same plans for it.
+    fn make(&mut self, call: &RawCall, forced: Option<&str>, meanwhile: impl Fn(&mut Q)) -> Result<Slot, Unserved> {
+        let (comm, queue) = (&self.comm, RefCell::new(&mut self.queue));
+        let made = Wish { forced, unshared: false }
+            .plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;
+        let planned = match made {
+            Ok((plan, chosen)) => Planned::Ours { plan, chosen: Arc::new(chosen) },
+            Err(reason) => Planned::Theirs(reason),
+        };
+        self.fresh = true;
+        let (slot, dropped) = self.plans.insert(call.clone(), planned, call.weight(self.comm.size()));
+        drop(dropped);
+        Ok(slot)
+    }
+}

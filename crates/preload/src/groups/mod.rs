@@ -1,0 +1,13 @@
+//! The program's communicators, ours for them with their plans, and who serves a call and why.
+//!
+//! What is under way on a communicator is kept with it, but is not known here: it is the queue `Q`.
+
+mod comms;
+mod group;
+mod member;
+mod policy;
+
+pub(crate) use comms::Comms;
+pub(crate) use group::Group;
+pub(crate) use member::Member;
+pub(crate) use policy::{Chosen, MOST_WEIGHT, Wish};

@@ -1,0 +1,71 @@
+//! Which plan serves a call: the best that is known, or what the user wants.
+
+use allhands::raw::RawPlan;
+use allhands::{Error, Options, Server};
+use allhands_call::{Reason, Unserved};
+
+use crate::job::IF_IT_CAN;
+use crate::observe::By;
+
+/// What the plans of a communicator may weigh together; those used longest ago go first.
+pub(crate) const MOST_WEIGHT: u64 = 32 << 20;
+
+/// An algorithm, and why.
+pub(crate) struct Chosen {
+    pub(crate) algorithm: String,
+    pub(crate) why: String,
+}
+
+impl Chosen {
+    /// As observers are told.
+    pub(crate) fn as_server(&self) -> By<'_> {
+        By::Ours { algorithm: &self.algorithm, why: &self.why }
+    }
+}
+
+/// How the user wants a plan.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    /// An algorithm, with [`IF_IT_CAN`] at its end where another may stand in for it.
+    pub(crate) forced: Option<&'a str>,
+    /// See [`Options::unshared`].
+    pub(crate) unshared: bool,
+}
+
+impl Wish<'_> {
+    /// A plan, and the algorithm that it runs; or why the MPI's own serves such calls, which is the same on every rank.
+    pub(crate) fn plan(
+        self,
+        make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
+    ) -> Result<Result<(RawPlan, Chosen), Reason>, Unserved> {
+        let (plan, why) = self.made(make)?;
+        Ok(match plan.server() {
+            Server::Library => Err(Reason::Preferred(why.into())),
+            Server::Schedule(choice) => {
+                let chosen = Chosen { algorithm: choice.to_string(), why };
+                Ok((plan, chosen))
+            }
+        })
+    }
+
+    /// A plan, and why it runs what it runs.
+    fn made(self, mut make: impl FnMut(&Options) -> allhands::Result<RawPlan>) -> Result<(RawPlan, String), Unserved> {
+        // Where the MPI's own is best, the program's call is passed on to it: such a plan is not run.
+        let free = Options::new().unshared(self.unshared).only_ours(true);
+        let mut plan = |options: &Options| {
+            let plan = make(options)?;
+            let why = plan.why();
+            Ok((plan, why))
+        };
+        let Some(name) = self.forced else { return Ok(plan(&free)?) };
+        let Some(wished) = name.strip_suffix(IF_IT_CAN) else { return Ok(plan(&free.algorithm(name))?) };
+        match plan(&free.clone().algorithm(wished)) {
+            // Every rank finds the same, before it talks to others.
+            Err(Error::Request(fact)) => {
+                let (plan, why) = plan(&free)?;
+                Ok((plan, format!("{fact}; {why}")))
+            }
+            planned => Ok(planned?),
+        }
+    }
+}

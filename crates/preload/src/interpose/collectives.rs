@@ -1,0 +1,156 @@
+//! MPI's collectives, as programs call them: a new one is one `collective!` here.
+
+// One text serves two widths of counts, and functions have as many arguments as MPI's.
+#![allow(clippy::useless_conversion, clippy::too_many_arguments)]
+
+use std::ffi::{c_int, c_longlong};
+use std::ptr::null_mut;
+
+use allhands_call::{Receive, Send};
+use allhands_mpi::Handle;
+use allhands_schedule::Collective;
+
+use super::again::Plain;
+use super::begin::{Asked, begin, prepare};
+use super::narrow::{self, narrowed};
+use super::own::{exported, function};
+use super::serve::serve;
+
+/// A collective with `int` counts, and with large ones.
+macro_rules! collective {
+    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr
+     $(, plain $plain:expr)?) => {
+        const _: () = {
+            #[allow(dead_code)]
+            type Count = c_int;
+            #[allow(dead_code)]
+            type Counts = *const c_int;
+            #[allow(dead_code)]
+            type Places = *const c_int;
+            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
+            // Open MPI 4.1 has the persistent ones under names of its own.
+            exported! { "MPIX_" "PMPIX_" $name "_init" ($($arg: $type,)* info: Handle, request: Receive), own => {
+                prepare(asked(concat!("MPIX_", $name, "_init"), concat!($lower, "_init"), $comm, request),
+                    |$caller| $task, own)
+            }, None }
+        };
+        const _: () = {
+            #[allow(dead_code)]
+            type Count = c_longlong;
+            #[allow(dead_code)]
+            type Counts = *const c_longlong;
+            #[allow(dead_code)]
+            type Places = *const isize;
+            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
+        };
+    };
+}
+
+/// The blocking, the non-blocking and the persistent form.
+macro_rules! forms {
+    ($collective:ident $name:literal $lower:literal $width:tt
+     ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr $(, plain $plain:expr)?) => {
+        function! { $name $width ($($arg: $type),*), own => {
+            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, plain!($($plain)?), |$caller| $task, own)
+        }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), request null_mut()) }
+        function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
+            begin(asked(concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
+                |$caller| $task, own)
+        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length(Collective::$collective, $comm), request request) }
+        function! { $name "_init" $width ($($arg: $type,)* info: Handle, request: Receive), own => {
+            prepare(asked(concat!("MPI_", $name, "_init", $width), concat!($lower, "_init"), $comm, request),
+                |$caller| $task, own)
+        }, lacking!($width $name "_init" ($($arg: $type,)* info: Handle, request: Receive)
+            arrays length(Collective::$collective, $comm), request request) }
+    };
+}
+
+/// The arguments, if they are plain.
+macro_rules! plain {
+    () => {
+        None
+    };
+    ($plain:expr) => {
+        Some($plain)
+    };
+}
+
+/// What is done where the MPI has no function of this width.
+macro_rules! lacking {
+    ("" $($rest:tt)*) => { None };
+    ("_c" $($rest:tt)*) => { narrowed!($($rest)*) };
+}
+
+/// How many numbers the arrays of a vector collective have.
+fn length(collective: Collective, comm: Handle) -> usize {
+    allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, collective, mpi.abi().handle(comm)))
+}
+
+/// Two buffers of blocks.
+fn blocks(
+    (send, sent, send_type): (Send, usize, Handle),
+    (receive, received, receive_type): (Receive, usize, Handle),
+) -> Plain {
+    Plain { numbers: [sent, send_type, received, receive_type], types: [send_type, receive_type], send, receive }
+}
+
+/// What is combined, and where to.
+fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle) -> Plain {
+    Plain { numbers: [count, datatype, op, 0], types: [datatype, datatype], send, receive }
+}
+
+fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
+    Asked { function, name, comm, request }
+}
+
+function! { "Barrier" "" (comm: Handle), own => {
+    serve(Collective::Barrier, "MPI_Barrier", comm, None, |caller| caller.barrier(), own)
+}, None }
+function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
+    begin(asked("MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
+}, None }
+function! { "Barrier_init" "" (comm: Handle, info: Handle, request: Receive), own => {
+    prepare(asked("MPI_Barrier_init", "barrier_init", comm, request), |caller| caller.barrier(), own)
+}, None }
+exported! { "MPIX_" "PMPIX_" "Barrier_init" (comm: Handle, info: Handle, request: Receive), own => {
+    prepare(asked("MPIX_Barrier_init", "barrier_init", comm, request), |caller| caller.barrier(), own)
+}, None }
+collective! { Bcast "Bcast" "bcast" (buffer: Receive, count: Count, datatype: Handle, root: c_int, comm: Handle) on comm,
+caller => caller.bcast(buffer, count.into(), datatype, root) }
+collective! { Allgather "Allgather" "allgather"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
+caller => caller.allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
+collective! { Alltoall "Alltoall" "alltoall"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
+caller => caller.alltoall((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
+collective! { Allgatherv "Allgatherv" "allgatherv"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, counts: Counts, places: Places, receive_type: Handle,
+ comm: Handle) on comm,
+// SAFETY: the program's arrays have a number for each rank.
+caller => unsafe {
+    caller.allgatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type)
+} }
+collective! { Alltoallv "Alltoallv" "alltoallv"
+(send: Send, sent: Counts, from: Places, send_type: Handle, receive: Receive, received: Counts, to: Places,
+ receive_type: Handle, comm: Handle) on comm,
+// SAFETY: the program's arrays have a number for each rank.
+caller => unsafe {
+    caller.alltoallv((send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
+} }
+collective! { Allreduce "Allreduce" "allreduce"
+(send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
+caller => caller.allreduce(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op) }
+collective! { Reduce "Reduce" "reduce"
+(send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, root: c_int, comm: Handle) on comm,
+caller => caller.reduce(send, receive, count.into(), datatype, op, root) }
+collective! { ReduceScatterBlock "Reduce_scatter_block" "reduce_scatter_block"
+(send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
+caller => caller.reduce_scatter_block(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op) }
+collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
+(send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
+// SAFETY: the program's array has a count for each rank.
+caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) } }

@@ -1,0 +1,55 @@
+//! Functions that make communicators from others.
+//!
+//! Where a non-blocking or persistent collective was called on a communicator before, which all its ranks know alike, a new one that is
+//! made from it gets one of ours at once, so that its collectives can begin without waiting.
+
+// Functions have as many arguments as MPI's.
+#![allow(clippy::too_many_arguments)]
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use allhands_mpi::Handle;
+
+use super::own::function;
+use super::session;
+use crate::job::inside;
+
+macro_rules! creation {
+    ($name:literal ($($arg:ident: $type:ty),*) from $comm:ident to $new:ident) => {
+        function! { $name "" ($($arg: $type),*), own => created($comm, $new, own), None }
+    };
+}
+
+type Place = *mut c_void;
+type List = *const c_int;
+
+creation! { "Comm_dup" (comm: Handle, new: Place) from comm to new }
+creation! { "Comm_dup_with_info" (comm: Handle, info: Handle, new: Place) from comm to new }
+creation! { "Comm_split" (comm: Handle, color: c_int, key: c_int, new: Place) from comm to new }
+creation! { "Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: Place) from comm to new }
+creation! { "Comm_create" (comm: Handle, group: Handle, new: Place) from comm to new }
+creation! { "Cart_create" (comm: Handle, dimensions: c_int, sizes: List, periods: List, reorder: c_int, new: Place)
+from comm to new }
+creation! { "Cart_sub" (comm: Handle, kept: List, new: Place) from comm to new }
+creation! { "Graph_create" (comm: Handle, nodes: c_int, index: List, edges: List, reorder: c_int, new: Place) from comm to new }
+creation! { "Dist_graph_create"
+(comm: Handle, count: c_int, sources: List, degrees: List, targets: List, weights: List, info: Handle, reorder: c_int, new: Place)
+from comm to new }
+creation! { "Dist_graph_create_adjacent"
+(comm: Handle, inward: c_int, sources: List, source_weights: List, outward: c_int, targets: List, target_weights: List,
+ info: Handle, reorder: c_int, new: Place) from comm to new }
+
+fn created(comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
+    let code = own();
+    let Some(session) = session::current().filter(|_| code == 0) else { return code };
+    if session.comms.has_requests(session.job.mpi.abi().handle(comm)) {
+        // SAFETY: MPI has written the communicator there.
+        let made = unsafe { session.job.mpi.abi().read_handle(new) };
+        let prepared = inside(|| session.comms.prepare(made));
+        if let Some(Some(member)) = prepared {
+            member.has_requests.store(true, Ordering::Release);
+        }
+    }
+    code
+}

@@ -1,0 +1,16 @@
+//! The functions that programs call instead of MPI's: what each does with its arguments is written below, in `groups` and `requests`.
+
+mod again;
+mod begin;
+mod collectives;
+mod complete;
+mod creation;
+mod freed;
+mod init;
+mod narrow;
+mod own;
+mod quirks;
+mod recent;
+mod serve;
+mod session;
+mod status;

@@ -1,0 +1,141 @@
+//! From a call of the program to a plan of ours, or to the MPI's own function.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Instant;
+
+use allhands_call::failure::{fault, raise};
+use allhands_call::{Caller, Outcome, Reason, Unserved};
+use allhands_mpi::Handle;
+use allhands_schedule::Collective;
+
+use super::again::{Plain, again, remember};
+use super::recent::recent;
+use super::session::{self, Session};
+use crate::groups::Chosen;
+use crate::job::inside;
+use crate::observe::{By, Served, Stay, Turn};
+
+/// A call of the program.
+struct Call<'a> {
+    session: &'a Session,
+    collective: Collective,
+    function: &'a str,
+    comm: Handle,
+    /// Known once its arguments are read.
+    bytes: Option<usize>,
+    /// When the serving began, if somebody wants to know.
+    began: Option<Instant>,
+    /// Whether there is a plan for it, be it that of calling the MPI's own; then that was logged.
+    planned: bool,
+    /// Whose turn it is, where ours and the MPI's own are compared.
+    turn: Option<Turn>,
+    /// While the others are to see this rank in it.
+    stays: Vec<Stay<'a>>,
+}
+
+/// Serves a call, or hands it to the MPI's own function.
+pub(super) fn serve(
+    collective: Collective,
+    function: &str,
+    comm: Handle,
+    plain: Option<Plain>,
+    read: impl FnOnce(Caller<'_>) -> Outcome,
+    own: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(session) = session::current() else { return own() };
+    let comm = session.job.mpi.abi().handle(comm);
+    if let Some(code) = plain.as_ref().and_then(|plain| again(session, collective, function, comm, plain)) {
+        return code;
+    }
+    if session.leaves(collective) {
+        return own();
+    }
+    let began = session.observers.time().then(Instant::now);
+    let mut call =
+        Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, stays: Vec::new() };
+    match inside(|| call.attempt(plain, read)) {
+        Some(Ok(chosen)) => {
+            call.note(chosen.as_deref().map_or(By::Nobody, Chosen::as_server));
+            0
+        }
+        Some(Err(Unserved::Fallback(reason))) => {
+            // Without us nothing would have come before.
+            if call.turn.is_some() {
+                call.began = Some(Instant::now());
+            }
+            call.log(&reason);
+            let code = own();
+            if call.began.is_some() {
+                call.note(By::Theirs(&reason.to_string()));
+            }
+            code
+        }
+        Some(Err(Unserved::Failed(error))) => raise(session.job.mpi, function, comm, &error),
+        None => fault(session.job.mpi, function, comm),
+    }
+}
+
+impl Call<'_> {
+    /// The algorithm that served it; none where there was nothing to do.
+    fn attempt(
+        &mut self,
+        plain: Option<Plain>,
+        read: impl FnOnce(Caller<'_>) -> Outcome,
+    ) -> Result<Option<Arc<Chosen>>, Unserved> {
+        let session = self.session;
+        let member = recent(session, self.comm)?;
+        let mut task = match session.observers.listen() && member.has_several() {
+            false => match member.refusal() {
+                Some(refusal) => return Err(refusal),
+                None => read(session.caller(member, None))?,
+            },
+            true => {
+                let (announced, task) = session.announced(member, self.function, read);
+                self.stays = session.observers.arrive(&announced, &|| _ = session.requests.progress())?;
+                // Waiting for the others is not this collective's time.
+                self.began = self.began.map(|_| Instant::now());
+                member.refusal().map_or(task, Err)?
+            }
+        };
+        self.bytes = Some(task.bytes);
+        if !task.moves() {
+            return Ok(None);
+        }
+        let mut group = member.group(session.job.mpi)?;
+        session.requests.agree_on_counts(&mut task, member.comm.rank, &mut group)?;
+        self.planned = true;
+        let forced = session.job.settings.forced(self.collective);
+        if session.job.settings.compare {
+            group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))?;
+            let fresh = group.fresh;
+            self.turn = session.observers.turn(&member.comm, self.collective, task.bytes, fresh);
+            if self.turn.is_some_and(|turn| !turn.ours) {
+                return Err(Reason::Turn.into());
+            }
+        }
+        let (plan, chosen, lines) = group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))?;
+        // SAFETY: the memory is as the program says.
+        unsafe { session.requests.run(session.job.mpi, &task, plan, lines)? };
+        let chosen = session.observers.time().then(|| chosen.clone());
+        if let Some(plain) = &plain {
+            remember(session, self.comm, plain, member, &group, &task);
+        }
+        Ok(chosen)
+    }
+
+    /// Says why the MPI serves calls like this, at the first of them, where no plan has said it.
+    #[inline]
+    fn log(&self, reason: &Reason) {
+        if !self.planned && self.session.job.settings.log {
+            self.session.comms.log(self.comm, self.collective, self.bytes, &reason.to_string());
+        }
+    }
+
+    fn note(&self, by: By<'_>) {
+        let Some(began) = self.began else { return };
+        let (time, turn) = (began.elapsed(), self.turn.map(|turn| (self.collective, turn)));
+        let call = Served { name: self.collective.name(), bytes: self.bytes, by, time, turn };
+        self.session.observers.served(&call);
+    }
+}

@@ -1,0 +1,137 @@
+//! From `MPI_Init` to `MPI_Finalize`: what is known in between, and whether there is an in between.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use allhands_call::{Caller, Outcome, Said, Unserved};
+use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Collective;
+
+use crate::groups::Comms;
+use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
+use crate::observe::{Announced, Choices, Observers};
+use crate::requests::{self, Lines, Member, Requests};
+
+/// What calls are served with.
+pub(super) struct Session {
+    pub(super) job: Job,
+    pub(super) observers: Arc<Observers>,
+    pub(super) comms: Comms<Lines>,
+    pub(super) requests: Requests,
+}
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+/// Whether the program's calls are ours to serve.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// The session, if there is one now and the program is calling.
+#[inline]
+pub(super) fn current() -> Option<&'static Session> {
+    if !RUNNING.load(Ordering::Acquire) || is_inside() {
+        return None;
+    }
+    SESSION.get()
+}
+
+/// Moves runs on for the MPI's progress, which calls from this thread: the program is in a function of the MPI, or we wait in one.
+fn moving() -> Option<Moved> {
+    if !RUNNING.load(Ordering::Acquire) || !is_interruptible() {
+        return None;
+    }
+    let session = SESSION.get()?;
+    let through = if requests::any() { inside(|| session.requests.progress())? } else { 0 };
+    Some(Moved { through, left: requests::any() })
+}
+
+/// MPI was initialised. `choices`: what this MPI needs.
+pub(super) fn begin(choices: fn(&Mpi) -> Choices) {
+    inside(|| match Session::new(choices) {
+        Ok(None) => {}
+        Ok(Some(session)) => {
+            if SESSION.set(session).is_ok() {
+                RUNNING.store(true, Ordering::Release);
+                // The world's collectives may begin without waiting from now on.
+                if let Some(session) = SESSION.get() {
+                    session.comms.prepare(session.job.mpi.world());
+                }
+            }
+        }
+        Err(fact) => refuse(&fact),
+    });
+}
+
+/// Ends the job. All ranks find the same: the first says it, before the others end.
+fn refuse(fact: &str) {
+    let Ok(mpi) = allhands_mpi::load() else {
+        eprintln!("allhands: {fact}");
+        return;
+    };
+    match mpi.comm_rank(mpi.world()) {
+        Ok(1..) => std::thread::sleep(Duration::from_secs(1)),
+        _ => eprintln!("allhands: {fact}"),
+    }
+    mpi.abort(mpi.world(), 2);
+}
+
+/// MPI is about to be finalised.
+pub(super) fn end() {
+    if let Some(session) = current() {
+        inside(|| {
+            RUNNING.store(false, Ordering::Release);
+            session.observers.publish();
+            session.requests.end(session.job.mpi);
+            session.comms.end();
+            session.observers.end();
+        });
+    }
+}
+
+impl Session {
+    /// None if the MPI serves this job.
+    fn new(choices: fn(&Mpi) -> Choices) -> Result<Option<Session>, String> {
+        let Some(job) = Job::agreed()? else { return Ok(None) };
+        let mpi = job.mpi;
+        let observers = Arc::new(Observers::new(mpi, &job.settings, &choices(mpi))?);
+        // SAFETY: the function does what MPI asks of it, at any time.
+        let key = unsafe { mpi.comm_keyval(gone) }.map_err(|error| error.to_string())?;
+        let comms = Comms::new(mpi, observers.clone(), key);
+        let requests = Requests::new(&job, observers.clone(), moving);
+        Ok(Some(Session { job, observers, comms, requests }))
+    }
+
+    /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
+    #[inline]
+    pub(super) fn leaves(&self, collective: Collective) -> bool {
+        let settings = &self.job.settings;
+        !self.observers.any() && !settings.log && settings.leaves(collective)
+    }
+
+    /// What reads the arguments of a call.
+    #[inline]
+    pub(super) fn caller<'a>(&'a self, member: &'a Member, said: Option<&'a Said>) -> Caller<'a> {
+        Caller { types: &self.job.types, comm: &member.comm, tells_counts: self.job.settings.tells_counts(), said }
+    }
+
+    /// Reads the arguments of a call, and puts them into words.
+    pub(super) fn announced<'a>(
+        &self,
+        member: &'a Member,
+        function: &str,
+        read: impl FnOnce(Caller<'_>) -> Outcome,
+    ) -> (Announced<'a>, Outcome) {
+        let said = Said::default();
+        let task = read(self.caller(member, Some(&said)));
+        let refused = task.as_ref().is_err_and(Unserved::refused);
+        (Announced::new(&member.comm, function, said, refused), task)
+    }
+}
+
+/// A communicator of the program is freed.
+unsafe extern "C" fn gone(comm: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+    if let Some(session) = SESSION.get() {
+        inside(|| session.comms.remove(session.job.mpi.abi().handle(comm)));
+    }
+    0
+}

@@ -1,0 +1,215 @@
+//! The report as one page: no network, readable on a phone, light or dark as the reader likes.
+//!
+//! It is well-formed XML, so that a test can read it. Style and script stand in the page and contain no `<` and no `&`.
+
+use std::borrow::Cow;
+
+use super::units::{size, time, up_to};
+use super::whole::{Compared, Gain, Row, Share, Whole};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+pub(super) fn page(whole: &Whole) -> String {
+    let title = format!("Collectives of {} ranks", whole.ranks);
+    let (bars, calls) = (chart(&whole.shares), calls(&whole.rows));
+    let (facts, compared) = (facts(whole), compared(&whole.compared));
+    let mpi = escaped(&whole.mpi);
+    format!(
+        "<!DOCTYPE html>
+<html lang=\"en\">
+<head>
+<meta charset=\"utf-8\"/>
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>
+<title>{title}</title>
+<style>
+{STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p>on {mpi}</p>
+{facts}<h2>Where the time went</h2>
+<p>Time that a rank spent in each collective, waiting for others included; the mean of all ranks.</p>
+{bars}{compared}<h2>Calls</h2>
+<p>Calls and data of all ranks together, time of the rank that took longest; bytes of a block or a vector.</p>
+{calls}<footer>allhands {version}</footer>
+</main>
+<script>
+{SCRIPT}</script>
+</body>
+</html>
+",
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// Text that stands in the page as it is.
+fn escaped(text: &str) -> Cow<'_, str> {
+    // No XML has control characters.
+    let special = |letter: char| matches!(letter, '&' | '<' | '>' | '"' | '\'') || letter.is_control();
+    if !text.contains(special) {
+        return text.into();
+    }
+    let mut safe = String::new();
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\'' => safe += "&#39;",
+            letter if letter.is_control() => safe.push(' '),
+            letter => safe.push(letter),
+        }
+    }
+    safe.into()
+}
+
+fn facts(whole: &Whole) -> String {
+    let ((ours, mpi), (served, calls)) = (whole.time(), whole.calls());
+    let percent = |part: f64, all: f64| if all > 0.0 { format!("{:.0} %", 100.0 * part / all) } else { "-".into() };
+    let seats = match (&whole.topology, whole.machines) {
+        (Some(topology), _) => format!("as if they sat on {topology}"),
+        (None, 1) => "on one machine".into(),
+        (None, machines) => format!("on {machines} machines"),
+    };
+    let fact = |name: &str, value: String, more: String| {
+        format!("<div><dt>{name}</dt><dd>{value}<small>{}</small></dd></div>\n", escaped(&more))
+    };
+    [
+        "<dl class=\"facts\">\n".into(),
+        fact("Ranks", whole.ranks.to_string(), seats),
+        fact("Run time", time(whole.seconds), "from MPI_Init to MPI_Finalize".into()),
+        fact("In collectives", time(ours + mpi), format!("{} of the run time", percent(ours + mpi, whole.seconds))),
+        fact("Served by us", percent(served as f64, calls as f64), format!("{served} of {calls} calls")),
+        fact("Time in ours", percent(ours, ours + mpi), format!("{} of {}", time(ours), time(ours + mpi))),
+        "</dl>\n".into(),
+    ]
+    .concat()
+}
+
+/// A bar for each collective, as long as the time in it, in the colours of who served it.
+fn chart(shares: &[Share]) -> String {
+    let longest = shares.iter().map(|share| share.ours_seconds + share.mpi_seconds).fold(1e-12, f64::max);
+    let mut text = String::from("<div class=\"panel\">\n");
+    for Share { collective, ours_seconds, mpi_seconds } in shares {
+        let (ours, mpi) = (100.0 * ours_seconds / longest, 100.0 * mpi_seconds / longest);
+        let (ours_time, mpi_time) = (time(*ours_seconds), time(*mpi_seconds));
+        text += &format!(
+            "<div class=\"bar\"><b>{name}</b><svg width=\"100%\" height=\"16\" role=\"img\">\
+             <title>{name}: {ours_time} in ours, {mpi_time} in the MPI's own</title>\
+             <rect class=\"ours\" width=\"{ours:.2}%\" height=\"16\"/>\
+             <rect class=\"theirs\" x=\"{ours:.2}%\" width=\"{mpi:.2}%\" height=\"16\"/></svg>\
+             <span>{all}</span></div>\n",
+            name = escaped(collective),
+            all = time(ours_seconds + mpi_seconds),
+        );
+    }
+    text + "<div class=\"key\"><span><i class=\"ours\"></i>ours</span><span><i class=\"theirs\"></i>the MPI's own</span></div>\n</div>\n"
+}
+
+/// A cell: what it says, what it is sorted by, and its class.
+type Cell = (String, String, &'static str);
+
+fn word(text: &str, class: &'static str) -> Cell {
+    (text.into(), text.into(), class)
+}
+
+fn number(text: String, value: impl ToString) -> Cell {
+    (text, value.to_string(), "number")
+}
+
+fn calls(rows: &[Row]) -> String {
+    let headings = ["collective", "bytes", "ranks", "calls", "data", "time", "served by", "why"];
+    table(
+        &headings,
+        rows.iter().map(|row| {
+            let (by, why) = row.served();
+            let Row { key, tally } = row;
+            vec![
+                word(&key.collective, ""),
+                number(up_to(key.up_to_bytes), key.up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
+                number(tally.ranks.to_string(), tally.ranks),
+                number(tally.calls.to_string(), tally.calls),
+                number(size(tally.bytes), tally.bytes),
+                number(time(tally.seconds), tally.seconds),
+                word(by, if key.algorithm.is_some() { "served" } else { "served theirs" }),
+                word(why, "why"),
+            ]
+        }),
+    )
+}
+
+/// Nothing where nothing was compared.
+fn compared(all: &[Compared]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let headings = ["collective", "bytes", "ranks", "calls", "ours", "the MPI's", "ours is"];
+    let table = table(
+        &headings,
+        all.iter().map(|compared| {
+            let Compared { collective, up_to_bytes, ours, mpi, ranks } = compared;
+            let class = match Gain::of(compared) {
+                Gain::None => "",
+                Gain::Faster(_) => "good",
+                Gain::Slower(_) => "bad",
+            };
+            vec![
+                word(collective, ""),
+                number(up_to(*up_to_bytes), up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
+                number(ranks.to_string(), ranks),
+                number(format!("{}+{}", ours.calls, mpi.calls), ours.calls),
+                number(time(ours.seconds), ours.seconds),
+                number(time(mpi.seconds), mpi.seconds),
+                (Gain::of(compared).to_string(), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
+            ]
+        }),
+    );
+    format!(
+        "<h2>Ours against the MPI's own</h2>
+<p>They took turns: the median time of a call on a rank, the mean of all ranks.</p>
+{table}"
+    )
+}
+
+fn table(headings: &[&str], rows: impl Iterator<Item = Vec<Cell>>) -> String {
+    let mut text = String::from("<div class=\"panel wide\"><table>\n<thead><tr>");
+    // Numbers stand to the right, their headings too.
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    for (column, heading) in headings.iter().enumerate() {
+        let class = match rows.first().map(|row| row[column].2) {
+            Some("number") => " class=\"number\"",
+            _ => "",
+        };
+        text += &format!("<th{class}><button type=\"button\">{}</button></th>", escaped(heading));
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for row in rows {
+        text += "<tr>";
+        for (heading, (cell, value, class)) in headings.iter().zip(row) {
+            let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+            let (heading, value, cell) = (escaped(heading), escaped(&value), escaped(&cell));
+            text += &format!("<td{class} data-label=\"{heading}\" data-value=\"{value}\">{cell}</td>");
+        }
+        text += "</tr>\n";
+    }
+    text + "</tbody>\n</table></div>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_can_leave_its_place() {
+        assert_eq!(escaped("a plain one"), "a plain one");
+        assert_eq!(escaped("<b a=\"1\" c='2'>&\u{1}"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp; ");
+    }
+
+    #[test]
+    fn style_and_script_need_no_escapes() {
+        assert!(![STYLE, SCRIPT].iter().any(|text| text.contains(['<', '&'])));
+    }
+}

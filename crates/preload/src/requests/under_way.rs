@@ -1,0 +1,328 @@
+//! All runs and persistent requests of this process.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use allhands::raw::RawPlan;
+use allhands_call::{Patience, Reason, Staged, Task, Unserved, counts};
+use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::{Choice, Collective};
+
+use super::deferred_free::Lasting;
+use super::lines::Lines;
+use super::proxies::Proxy;
+use super::run::{Endings, Failure, Origin, Run, under_way};
+use crate::groups::{self, Wish};
+use crate::job::{IF_IT_CAN, Job, Moved, Mover};
+use crate::locks::{lock, try_lock};
+use crate::observe::Observers;
+
+pub(crate) type Member = groups::Member<Lines>;
+pub(crate) type Group = groups::Group<Lines>;
+
+/// How many persistent requests there are.
+static PREPARED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a run is under way.
+#[inline]
+pub(crate) fn any() -> bool {
+    under_way() > 0
+}
+
+/// Whether there is a persistent request.
+pub(crate) fn any_prepared() -> bool {
+    PREPARED.load(Ordering::Acquire) > 0
+}
+
+pub(crate) struct Requests {
+    endings: Endings,
+    mover: Option<Mover>,
+    /// What moves all runs on, for the mover to call.
+    moving: fn() -> Option<Moved>,
+    /// Communicators with runs under way. They stay, though the program may have freed its own.
+    busy: Mutex<Vec<Arc<Member>>>,
+    prepared: Mutex<HashMap<Handle, Prepared>>,
+    /// Lines of persistent requests that were freed while another thread had their communicator's lock, by its number.
+    freed: Mutex<Vec<(u64, u64)>>,
+}
+
+/// A persistent collective.
+#[derive(Clone)]
+struct Prepared {
+    member: Arc<Member>,
+    line: u64,
+    proxy: Proxy,
+    origin: Origin,
+}
+
+impl Requests {
+    pub(crate) fn new(job: &Job, observers: Arc<Observers>, moving: fn() -> Option<Moved>) -> Requests {
+        Requests {
+            endings: Endings::new(job.mpi, observers),
+            mover: job.mover,
+            moving,
+            busy: Mutex::default(),
+            prepared: Mutex::default(),
+            freed: Mutex::default(),
+        }
+    }
+
+    /// Moves every run on that no other thread is moving; how many are through.
+    pub(crate) fn progress(&self) -> c_int {
+        let before = under_way();
+        if before == 0 {
+            return 0;
+        }
+        self.endings.observers().look();
+        let Some(mut busy) = try_lock(&self.busy) else { return 0 };
+        let mut idle = Vec::new();
+        busy.retain(|member| {
+            let Some(mut group) = member.try_group() else { return true };
+            let (comm, lines) = group.parts();
+            // The MPI may call from inside its locks, so nothing here waits for another thread.
+            let Some(_alone) = comm.alone() else { return true };
+            lines.step(&self.endings);
+            let stays = lines.busy();
+            drop(_alone);
+            drop(group);
+            if !stays {
+                idle.push(member.clone());
+            }
+            stays
+        });
+        drop(busy);
+        // The last to hold a communicator ends it, which calls MPI.
+        drop(idle);
+        before.saturating_sub(under_way()) as c_int
+    }
+
+    /// What is to be done on a communicator, and everywhere else, while others are waited for.
+    pub(crate) fn meanwhile(&self, lines: &mut Lines) {
+        if any() {
+            lines.step(&self.endings);
+            self.progress();
+        }
+    }
+
+    /// Whether this job's requests are ours: something moves them on.
+    pub(crate) fn moved(&self) -> Result<(), Unserved> {
+        self.mover.map(|_| ()).ok_or_else(|| Reason::NobodyMoves.into())
+    }
+
+    /// Begins a collective; its request. Waits for nobody.
+    pub(crate) fn begin(
+        &self,
+        job: &Job,
+        member: &Arc<Member>,
+        task: Task,
+        origin: Origin,
+    ) -> Result<Handle, Unserved> {
+        let Some(group) = member.made() else {
+            return Err(Reason::NoCommunicator.into());
+        };
+        let collective = task.call.collective;
+        let wish = wish(job, collective, true)?;
+        let mut group = lock(group);
+        let (comm, lines) = group.parts();
+        let line = match collective {
+            Collective::Alltoallv => lines.of_exchanges(comm, wish)?,
+            _ if task.moves() => lines.of_shape(comm, &task.call, wish, |lines| self.meanwhile(lines))?,
+            _ => lines.of_nothing(),
+        };
+        let asked = Rc::new(Lasting::new(&job.types, task)?);
+        // SAFETY: the program's memory is as it says.
+        let staged = unsafe { asked.task.stage(job.mpi)? };
+        let proxy = lock(&self.endings.proxies).make(job.mpi, false)?;
+        lines.push(line, Run::new(asked, staged, proxy, origin));
+        drop(group);
+        self.enlist(member);
+        self.progress();
+        Ok(proxy.request)
+    }
+
+    /// Prepares a collective; its request. Ranks may wait for each other here.
+    pub(crate) fn prepare(
+        &self,
+        job: &Job,
+        member: Arc<Member>,
+        mut task: Task,
+        origin: Origin,
+    ) -> Result<Handle, Unserved> {
+        let wish = wish(job, task.call.collective, false)?;
+        let mut group = member.group(job.mpi)?;
+        self.agree_on_counts(&mut task, member.comm.rank, &mut group)?;
+        let asked = Lasting::new(&job.types, task)?;
+        let wish = asked.task.moves().then_some(wish);
+        let (comm, lines) = group.parts();
+        self.forget_freed(&member, lines);
+        let line = lines.of_request(comm, asked, wish, |lines| self.meanwhile(lines))?;
+        let proxy = lock(&self.endings.proxies).make(job.mpi, true)?;
+        drop(group);
+        lock(&self.prepared).insert(proxy.request, Prepared { member, line, proxy, origin });
+        PREPARED.fetch_add(1, Ordering::AcqRel);
+        Ok(proxy.request)
+    }
+
+    /// Starts the runs of those requests among these, which MPI has started, that are ours.
+    pub(crate) fn start(&self, requests: &[Handle]) {
+        for request in requests {
+            let prepared = lock(&self.prepared).get(request).cloned();
+            if let Some(prepared) = prepared {
+                self.start_prepared(&prepared);
+            }
+        }
+        self.progress();
+    }
+
+    fn start_prepared(&self, Prepared { member, line, proxy, origin }: &Prepared) {
+        let Some(mut group) = member.made().map(lock) else { return };
+        let (_, lines) = group.parts();
+        let Some(asked) = lines.asked(*line) else { return };
+        let origin = Origin { began: origin.began.map(|_| std::time::Instant::now()), ..*origin };
+        // SAFETY: the program's memory is as it says.
+        match unsafe { asked.task.stage(self.endings.mpi()) } {
+            Ok(staged) => lines.push(*line, Run::new(asked, staged, *proxy, origin)),
+            // MPI has started its request, which ends at once.
+            Err(unserved) => {
+                let run = Run::new(asked, Staged::default(), *proxy, origin);
+                self.endings.end(run, Err(unserved), None);
+            }
+        }
+        drop(group);
+        self.enlist(member);
+    }
+
+    /// A communicator has a run under way, which moves from now on.
+    fn enlist(&self, member: &Arc<Member>) {
+        let mut busy = lock(&self.busy);
+        if !busy.iter().any(|known| Arc::ptr_eq(known, member)) {
+            busy.push(member.clone());
+        }
+        drop(busy);
+        if let Some(mover) = self.mover {
+            mover.engage(self.moving);
+        }
+    }
+
+    /// Whether a request is one of ours whose run is under way, or that is persistent.
+    pub(crate) fn has(&self, request: Handle) -> bool {
+        let begun = |member: &Arc<Member>| member.try_group().is_some_and(|mut group| group.parts().1.has(request));
+        self.has_prepared(request) || lock(&self.busy).iter().any(begun)
+    }
+
+    /// Whether a request is a persistent one of ours.
+    pub(crate) fn has_prepared(&self, request: Handle) -> bool {
+        lock(&self.prepared).contains_key(&request)
+    }
+
+    /// How the run of a request failed, if it did; told once.
+    pub(crate) fn failure(&self, request: Handle) -> Option<Failure> {
+        self.endings.failure(request)
+    }
+
+    /// A persistent request is freed: its line goes, now or when the lock is free.
+    pub(crate) fn free(&self, request: Handle) {
+        let Some(Prepared { member, line, proxy, .. }) = lock(&self.prepared).remove(&request) else { return };
+        PREPARED.fetch_sub(1, Ordering::AcqRel);
+        lock(&self.freed).push((member.comm.number, line));
+        if let Some(mut group) = member.try_group() {
+            self.forget_freed(&member, group.parts().1);
+        }
+        lock(&self.endings.proxies).free(proxy);
+    }
+
+    fn forget_freed(&self, member: &Member, lines: &mut Lines) {
+        lock(&self.freed).retain(|(number, line)| {
+            let mine = *number == member.comm.number;
+            if mine {
+                lines.forget(*line);
+            }
+            !mine
+        });
+    }
+
+    /// MPI is about to be finalised: persistent requests that the program has not freed go.
+    pub(crate) fn end(&self, mpi: &Mpi) {
+        if let Some(mover) = self.mover {
+            mover.dismiss();
+        }
+        PREPARED.store(0, Ordering::Release);
+        let prepared = std::mem::take(&mut *lock(&self.prepared));
+        let busy = std::mem::take(&mut *lock(&self.busy));
+        drop((prepared, busy));
+        lock(&self.endings.proxies).end(mpi);
+    }
+
+    /// Runs a blocking collective's plan from beginning to end; what is under way moves on.
+    ///
+    /// # Safety
+    /// As for [`Task::run`].
+    #[inline]
+    pub(crate) unsafe fn run(
+        &self,
+        mpi: &Mpi,
+        task: &Task,
+        plan: &mut RawPlan,
+        lines: &mut Lines,
+    ) -> Result<(), Unserved> {
+        // SAFETY: the caller's promise; the memory stays until the run is through.
+        unsafe {
+            if !any() {
+                return task.run(mpi, plan);
+            }
+            let staged = task.stage(mpi)?;
+            task.start(&staged, plan)?;
+            self.finish(plan, lines)?;
+            task.unstage(mpi, &staged)
+        }
+    }
+
+    /// Waits for a plan's run; what is under way moves on.
+    fn finish(&self, plan: &mut RawPlan, lines: &mut Lines) -> Result<(), Unserved> {
+        if !any() {
+            return Ok(plan.wait()?);
+        }
+        let mut patience = Patience::default();
+        while !plan.test()? {
+            self.meanwhile(lines);
+            // Others may first wait for a message of the program's, or for a request of the MPI's own.
+            plan.drive_mpi();
+            patience.pause();
+        }
+        Ok(())
+    }
+
+    /// Lets the ranks of an alltoallv tell each other their counts, of which each knows its own. Collective.
+    pub(crate) fn agree_on_counts(
+        &self,
+        task: &mut Task,
+        me: usize,
+        group: &mut MutexGuard<'_, Group>,
+    ) -> Result<(), Unserved> {
+        let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
+        let mut all = vec![0u64; mine.len() * mine.len()];
+        let told = counts::told(mine.len());
+        let (plan, _, lines) = group.plan(&told, Some(counts::ALGORITHM), |lines| self.meanwhile(lines))?;
+        // SAFETY: as many aligned words as the call says.
+        unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
+        self.finish(plan, lines)?;
+        task.call = task.agreed(me, counts::from_words(&all))?;
+        Ok(())
+    }
+}
+
+/// `unshared`: whether the plan is to be made without waiting for others.
+fn wish(job: &Job, collective: Collective, unshared: bool) -> Result<Wish<'_>, Unserved> {
+    let forced = job.settings.forced(collective);
+    let shared = |name: &str| {
+        let choice = Choice::parse(collective, name.trim_end_matches(IF_IT_CAN));
+        choice.is_ok_and(|choice| choice.parameters.get("local") == Some("shared"))
+    };
+    if unshared && forced.is_some_and(shared) {
+        return Err(Reason::MadeTogether.into());
+    }
+    Ok(Wish { forced, unshared })
+}
