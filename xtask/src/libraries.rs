@@ -167,6 +167,9 @@ impl Library {
         command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers());
         command.args(sources.iter().map(|source| mpi::root().join(source))).arg(&self.file);
         command.args(["-lpthread", "-Wl,--allow-shlib-undefined"]);
+        if sources.iter().any(|source| source.ends_with(".cpp")) {
+            command.arg("-lstdc++");
+        }
         command.arg(format!("-Wl,-rpath,{}", self.folder().display())).arg("-o").arg(&program);
         match command.output() {
             Ok(ended) if ended.status.success() => Ok(program),

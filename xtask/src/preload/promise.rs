@@ -15,7 +15,7 @@ const FOLDER: &str = "crates/preload/tests/programs";
 const MOST: Duration = Duration::from_secs(120);
 const TABLE: Duration = Duration::from_secs(1200);
 
-const NAMES: [&str; 5] = ["probing", "progress", "alias", "shapes", "mixed"];
+const NAMES: [&str; 6] = ["probing", "progress", "alias", "throws", "shapes", "mixed"];
 
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
@@ -33,6 +33,7 @@ pub(super) fn run(allhands: &Path, libraries: &[Library], only: Option<&str>) ->
                 "mixed" => mixed::run(allhands, library),
                 "probing" => one(allhands, library, name, 4, &[]),
                 "alias" => [2, 3, 4].into_iter().try_for_each(|ranks| one(allhands, library, name, ranks, &[])),
+                "throws" => throws(allhands, library),
                 _ => shapes(allhands, library),
             };
             faults.extend(outcome.err());
@@ -45,7 +46,7 @@ pub(super) fn run(allhands: &Path, libraries: &[Library], only: Option<&str>) ->
 /// Runs a program under us.
 fn one(allhands: &Path, library: &Library, name: &str, ranks: usize, words: &[&str]) -> Result<()> {
     let mut command = exec(allhands, library, ranks, &[]);
-    command.arg(library.compile(&format!("{FOLDER}/{name}.c"))?).args(words);
+    command.arg(library.compile(&source(name))?).args(words);
     let title = format!("{}, {name} on {ranks} ranks", library.title);
     let ended = launch(command, MOST)?;
     ended_well(&ended, name, ranks, &title)?;
@@ -60,6 +61,19 @@ pub(super) fn ended_well(ended: &Ended, name: &str, ranks: usize, title: &str) -
         return Ok(());
     }
     Err(ended.fault(&format!("{title} failed")))
+}
+
+fn source(name: &str) -> String {
+    let language = if name == "throws" { "cpp" } else { "c" };
+    format!("{FOLDER}/{name}.{language}")
+}
+
+/// An exception goes through us as through the MPI alone.
+fn throws(allhands: &Path, library: &Library) -> Result<()> {
+    let mut command = without(library, 2);
+    command.arg(library.compile(&source("throws"))?);
+    ended_well(&launch(command, MOST)?, "throws", 2, &format!("{}, throws without us", library.title))?;
+    one(allhands, library, "throws", 2, &["ours"])
 }
 
 /// Few shapes and many; the times are for people.

@@ -7,6 +7,7 @@ use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands_call::{Reason, Unserved};
 
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
+use crate::job::Forced;
 
 /// A communicator of ours with its plans, and what is under way on it.
 pub(crate) struct Group<Q> {
@@ -43,7 +44,7 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn plan(
         &mut self,
         call: &RawCall,
-        forced: Option<&str>,
+        forced: Option<&Forced>,
         meanwhile: impl Fn(&mut Q),
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
         self.fresh = false;
@@ -80,7 +81,7 @@ impl<Q: Default> Group<Q> {
     }
 
     /// Makes a plan; its place. All ranks do so at the same call, and drop the same plans for it.
-    fn make(&mut self, call: &RawCall, forced: Option<&str>, meanwhile: impl Fn(&mut Q)) -> Result<Slot, Unserved> {
+    fn make(&mut self, call: &RawCall, forced: Option<&Forced>, meanwhile: impl Fn(&mut Q)) -> Result<Slot, Unserved> {
         let (comm, queue) = (&self.comm, RefCell::new(&mut self.queue));
         let made = Wish { forced, unshared: false }
             .plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;

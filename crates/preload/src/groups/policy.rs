@@ -4,7 +4,7 @@ use allhands::raw::RawPlan;
 use allhands::{Error, Options, Server};
 use allhands_call::{Reason, Unserved};
 
-use crate::job::IF_IT_CAN;
+use crate::job::Forced;
 use crate::observe::By;
 
 /// What the plans of a communicator may weigh together; those used longest ago go first.
@@ -26,8 +26,8 @@ impl Chosen {
 /// How the user wants a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish<'a> {
-    /// An algorithm, with [`IF_IT_CAN`] at its end where another may stand in for it.
-    pub(crate) forced: Option<&'a str>,
+    /// By whom.
+    pub(crate) forced: Option<&'a Forced>,
     /// See [`Options::unshared`].
     pub(crate) unshared: bool,
 }
@@ -57,11 +57,10 @@ impl Wish<'_> {
             let why = plan.why();
             Ok((plan, why))
         };
-        let Some(name) = self.forced else { return Ok(plan(&free)?) };
-        let Some(wished) = name.strip_suffix(IF_IT_CAN) else { return Ok(plan(&free.algorithm(name))?) };
-        match plan(&free.clone().algorithm(wished)) {
+        let Some(Forced { server, if_it_can }) = self.forced else { return Ok(plan(&free)?) };
+        match plan(&free.clone().algorithm(&server.to_string())) {
             // Every rank finds the same, before it talks to others.
-            Err(Error::Request(fact)) => {
+            Err(Error::Request(fact)) if *if_it_can => {
                 let (plan, why) = plan(&free)?;
                 Ok((plan, format!("{fact}; {why}")))
             }

@@ -12,7 +12,7 @@ use allhands_mpi::Mpi;
 use agreement::{Agreed, agree};
 pub(crate) use inside::{inside, is_inside, is_interruptible, waiting};
 pub(crate) use mover::{Moved, Mover};
-pub(crate) use settings::{IF_IT_CAN, Settings};
+pub(crate) use settings::{Forced, Settings};
 
 /// What all calls are served with; alike on every rank.
 pub(crate) struct Job {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use allhands::Server;
 use allhands_mpi::Mpi;
-use allhands_schedule::{Choice, Collective};
+use allhands_schedule::Collective;
 
 /// Of each process: these are agreed on before anything else.
 pub(super) const SWITCH: &str = "ALLHANDS";
@@ -20,21 +21,27 @@ const TUNING: &str = "ALLHANDS_TUNING";
 const MACHINE: &str = "ALLHANDS_MACHINE";
 const SINGLE_COPY: &str = "ALLHANDS_SINGLE_COPY";
 
-/// The algorithm that is the MPI's own function.
-const MPI: &str = "mpi";
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
-pub(crate) const IF_IT_CAN: char = '?';
+const IF_IT_CAN: char = '?';
 
 /// Whether the user wants a thread that moves requests on.
 pub(super) fn wants_thread() -> bool {
     std::env::var(PROGRESS).as_deref() == Ok("thread")
 }
 
+/// Who is to serve a collective, as the user wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Forced {
+    pub(crate) server: Server,
+    /// Whether another may stand in where it cannot serve.
+    pub(crate) if_it_can: bool,
+}
+
 /// Settings; the same on every rank.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     /// Few, and asked in every call.
-    forced: Vec<(Collective, String)>,
+    forced: Vec<(Collective, Forced)>,
     /// Where the report goes: `1` for the standard error, else a file.
     pub(crate) report: Option<String>,
     /// Whether ranks compare their calls.
@@ -93,31 +100,28 @@ impl Settings {
                 wish.split_once('=').ok_or_else(|| wrong(&format!("{wish:?} names no algorithm")))?;
             let collective: Collective = collective.trim().parse().map_err(|error| wrong(&format!("{error}")))?;
             let algorithm = algorithm.trim();
-            let name = algorithm.strip_suffix(IF_IT_CAN).unwrap_or(algorithm);
-            if name != MPI {
-                Choice::parse(collective, name).map_err(|error| wrong(&format!("{error}")))?;
-            }
+            let name = algorithm.strip_suffix(IF_IT_CAN);
+            let server = Server::parse(collective, name.unwrap_or(algorithm));
+            let server = server.map_err(|error| wrong(&format!("{error}")))?;
             settings.forced.retain(|(known, _)| *known != collective);
-            settings.forced.push((collective, algorithm.into()));
+            settings.forced.push((collective, Forced { server, if_it_can: name.is_some() }));
         }
         Ok(settings)
     }
 
-    /// The algorithm that the user wants for a collective, with [`IF_IT_CAN`] at its end where another may stand in for it.
-    pub(crate) fn forced(&self, collective: Collective) -> Option<&str> {
-        self.forced.iter().find(|(known, _)| *known == collective).map(|(_, algorithm)| algorithm.as_str())
+    /// Who is to serve a collective, if the user says so.
+    pub(crate) fn forced(&self, collective: Collective) -> Option<&Forced> {
+        self.forced.iter().find(|(known, _)| *known == collective).map(|(_, forced)| forced)
     }
-}
 
-impl Settings {
     /// Whether the MPI serves a collective, because the user says so.
     pub(crate) fn leaves(&self, collective: Collective) -> bool {
-        self.forced(collective).is_some_and(|algorithm| algorithm.trim_end_matches(IF_IT_CAN) == MPI)
+        self.forced(collective).is_some_and(|forced| forced.server == Server::Library)
     }
 
     /// Whether ranks tell each other the counts of alltoallvs, which is not worth it for one call: where the user wants ours.
     pub(crate) fn tells_counts(&self) -> bool {
-        self.forced(Collective::Alltoallv).is_some() && !self.leaves(Collective::Alltoallv)
+        self.forced(Collective::Alltoallv).is_some_and(|forced| forced.server != Server::Library)
     }
 }
 
@@ -173,23 +177,37 @@ fn others(mpi: &Mpi, mine: &[String], first: &str) -> allhands_mpi::Result<Vec<O
 mod tests {
     use super::*;
 
+    fn forced(settings: &Settings, collective: Collective) -> Option<(String, bool)> {
+        settings.forced(collective).map(|forced| (forced.server.to_string(), forced.if_it_can))
+    }
+
     #[test]
     fn algorithms_are_forced_by_collective() {
         let settings = Settings::parse(" allreduce=nap ; allgather=loc-bruck:fan=full;bcast=mpi;").unwrap();
-        assert_eq!(settings.forced(Collective::Allreduce), Some("nap"));
-        assert_eq!(settings.forced(Collective::Allgather), Some("loc-bruck:fan=full"));
-        assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
-        assert_eq!(settings.forced(Collective::Allgatherv), None);
+        assert_eq!(forced(&settings, Collective::Allreduce), Some(("nap".into(), false)));
+        assert_eq!(forced(&settings, Collective::Allgather), Some(("loc-bruck:fan=full".into(), false)));
+        assert_eq!(forced(&settings, Collective::Allgatherv), None);
+        let leaves = [Collective::Bcast, Collective::Allreduce, Collective::Allgatherv].map(|one| settings.leaves(one));
+        assert_eq!(leaves, [true, false, false]);
         let lenient = Settings::parse("allgather=neighbor-exchange?").unwrap();
-        assert_eq!(lenient.forced(Collective::Allgather), Some("neighbor-exchange?"));
+        assert_eq!(forced(&lenient, Collective::Allgather), Some(("neighbor-exchange".into(), true)));
         assert!(Settings::parse("allgather=neighbour?").is_err());
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
     }
 
     #[test]
+    fn counts_of_alltoallvs_are_told_where_the_user_wants_ours() {
+        for (text, tells) in
+            [("", false), ("alltoallv=mpi", false), ("alltoallv=mpi?", false), ("alltoallv=pairwise", true)]
+        {
+            assert_eq!(Settings::parse(text).unwrap().tells_counts(), tells, "{text}");
+        }
+    }
+
+    #[test]
     fn variables_come_in_their_order() {
         let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1"].join("\0")).unwrap();
-        assert_eq!(settings.forced(Collective::Bcast), Some("mpi"));
+        assert!(settings.leaves(Collective::Bcast));
         assert_eq!(settings.report.as_deref(), Some("report.html"));
         assert_eq!((settings.check, settings.compare), (true, true));
         assert_eq!(settings.timeout, Some(Duration::from_millis(500)));

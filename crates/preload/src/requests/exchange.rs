@@ -14,6 +14,7 @@ use allhands_mpi::Mpi;
 
 use super::run::Run;
 use crate::groups::{Chosen, Wish};
+use crate::job::Forced;
 
 /// Counts of more calls than this are forgotten: those of all ranks are as many as there are pairs.
 const MOST_KNOWN: usize = 16;
@@ -26,7 +27,7 @@ pub(super) struct Exchange {
     all: Vec<u64>,
     me: usize,
     place: Reserved,
-    forced: Option<String>,
+    forced: Option<Forced>,
     plans: Vec<Known>,
     /// The plan of the run at work, or of the last one.
     now: usize,
@@ -60,7 +61,7 @@ impl Exchange {
             all: vec![0; ranks * ranks],
             me: comm.rank(),
             place: comm.reserve()?,
-            forced: wish.forced.map(Into::into),
+            forced: wish.forced.cloned(),
             plans: Vec::new(),
             now: 0,
             stage: Stage::Idle,
@@ -115,7 +116,7 @@ impl Exchange {
         if self.plans.len() >= MOST_KNOWN {
             self.plans.clear();
         }
-        let wish = Wish { forced: self.forced.as_deref(), unshared: true };
+        let wish = Wish { forced: self.forced.as_ref(), unshared: true };
         let (plan, chosen) = wish.plan(|options| self.place.plan(&call, options))??;
         self.plans.push(Known { call, plan, chosen: Arc::new(chosen) });
         Ok(self.plans.len() - 1)

@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use allhands::raw::RawPlan;
+use allhands::{Error, Server};
 use allhands_call::{Patience, Reason, Staged, Task, Unserved, counts};
 use allhands_mpi::{Handle, Mpi};
-use allhands_schedule::{Choice, Collective};
+use allhands_schedule::Collective;
 
 use super::deferred_free::Lasting;
 use super::lines::Lines;
 use super::proxies::Proxy;
 use super::run::{Endings, Failure, Origin, Run, under_way};
 use crate::groups::{self, Wish};
-use crate::job::{IF_IT_CAN, Job, Moved, Mover};
+use crate::job::{Forced, Job, Moved, Mover};
 use crate::locks::{lock, try_lock};
 use crate::observe::Observers;
 
@@ -305,7 +306,9 @@ impl Requests {
         let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
         let mut all = vec![0u64; mine.len() * mine.len()];
         let told = counts::told(mine.len());
-        let (plan, _, lines) = group.plan(&told, Some(counts::ALGORITHM), |lines| self.meanwhile(lines))?;
+        let server = Server::parse(told.collective, counts::ALGORITHM).map_err(Error::from)?;
+        let by = Forced { server, if_it_can: false };
+        let (plan, _, lines) = group.plan(&told, Some(&by), |lines| self.meanwhile(lines))?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
         self.finish(plan, lines)?;
@@ -317,11 +320,8 @@ impl Requests {
 /// `unshared`: whether the plan is to be made without waiting for others.
 fn wish(job: &Job, collective: Collective, unshared: bool) -> Result<Wish<'_>, Unserved> {
     let forced = job.settings.forced(collective);
-    let shared = |name: &str| {
-        let choice = Choice::parse(collective, name.trim_end_matches(IF_IT_CAN));
-        choice.is_ok_and(|choice| choice.parameters.get("local") == Some("shared"))
-    };
-    if unshared && forced.is_some_and(shared) {
+    let choice = forced.and_then(|forced| forced.server.choice());
+    if unshared && choice.is_some_and(|choice| choice.parameters.get("local") == Some("shared")) {
         return Err(Reason::MadeTogether.into());
     }
     Ok(Wish { forced, unshared })

@@ -1,6 +1,6 @@
 //! Which algorithms are compared.
 
-use allhands::Topology;
+use allhands::{Server, Topology};
 use allhands_schedule::{Choice, Collective, Problem, algorithms};
 
 use crate::args;
@@ -8,21 +8,28 @@ use crate::failure::{Failure, Result};
 
 /// The library's own choice.
 pub(super) const AUTO: &str = "auto";
-/// The MPI library's own collective.
-const MPI: &str = "mpi";
 /// `auto` and every algorithm that serves.
 const ALL: &str = "all";
 
 /// Names as they were given, each known.
-pub(super) struct Names(Vec<String>);
+pub(super) struct Names(Vec<Name>);
+
+#[derive(PartialEq)]
+enum Name {
+    All,
+    Auto,
+    One(Server),
+}
 
 impl Names {
     /// `all,mpi`, `bruck ring`, `bruck:ports=1,2,auto`.
     pub(super) fn parse(collective: Collective, text: &str) -> Result<Names> {
-        let names = args::names(text);
-        for name in names.iter().filter(|name| ![ALL, AUTO, MPI].contains(&name.as_str())) {
-            Choice::parse(collective, name)?;
-        }
+        let known = |name: &String| match name.as_str() {
+            ALL => Ok(Name::All),
+            AUTO => Ok(Name::Auto),
+            name => Ok(Name::One(Server::parse(collective, name)?)),
+        };
+        let names = args::names(text).iter().map(known).collect::<Result<Vec<Name>>>()?;
         match names.is_empty() {
             true => Err(Failure::Usage("--algorithm is empty; name one, all, auto or, under mpirun, mpi".into())),
             false => Ok(Names(names)),
@@ -31,33 +38,33 @@ impl Names {
 
     /// Whether the MPI library's own collective is among them.
     pub(super) fn of_mpi(&self) -> bool {
-        self.0.iter().any(|name| name == MPI)
+        self.0.contains(&Name::One(Server::Library))
     }
 
     /// Those that run, each once. Of `all`, those that can serve here; one that was named must.
     pub(super) fn serving(&self, collective: Collective, topology: &Topology) -> Result<Vec<String>> {
         let problem = Problem::new(collective, topology.clone());
         let mut serving: Vec<String> = Vec::new();
-        let mut add = |name: &str| {
-            if !serving.iter().any(|known| known == name) {
-                serving.push(name.into());
+        let mut add = |name: String| {
+            if !serving.contains(&name) {
+                serving.push(name);
             }
         };
         for name in &self.0 {
-            match name.as_str() {
-                ALL => {
-                    add(AUTO);
+            match name {
+                Name::All => {
+                    add(AUTO.into());
                     for algorithm in algorithms(collective) {
                         let choice = Choice::parse(collective, algorithm.name);
                         if choice.is_ok_and(|choice| choice.prepare(&problem).is_ok()) {
-                            add(algorithm.name);
+                            add(algorithm.name.into());
                         }
                     }
                 }
-                AUTO | MPI => add(name),
-                name => {
-                    Choice::parse(collective, name)?.prepare(&problem)?;
-                    add(name);
+                Name::Auto => add(AUTO.into()),
+                Name::One(server) => {
+                    server.choice().map(|choice| choice.prepare(&problem)).transpose()?;
+                    add(server.to_string());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use allhands::{Cell, Comm};
+use allhands::{Cell, Comm, Server};
 use allhands_model::{Allowance, Amount, Machine, best_choices};
 use allhands_schedule::{Choice, Collective, Problem, Reduction};
 
@@ -15,17 +15,13 @@ const ALGORITHMS: usize = 8;
 const NEARBY: usize = 4;
 const FASTEST: usize = 2;
 
-/// The MPI library's own collective.
-const MPI: &str = "mpi";
-
 /// Every algorithm that can serve with its defaults, with its near part through shared memory where it has one, and with the settings
 /// that were measured anywhere; on MPI ranks also the library's own.
 pub(super) fn everything(comm: &Comm, collective: Collective, known: &[Cell]) -> Vec<String> {
     let problem = problem(comm, collective);
     let mut names: Vec<String> = choices(&problem).iter().map(Choice::to_string).collect();
     let cells = known.iter().filter(|cell| cell.collective == collective.name());
-    let measured: BTreeSet<&str> =
-        cells.flat_map(|cell| &cell.times).map(|time| time.algorithm.as_str()).filter(|name| *name != MPI).collect();
+    let measured: BTreeSet<&str> = cells.flat_map(|cell| &cell.times).map(|time| time.algorithm.as_str()).collect();
     names.extend(measured.into_iter().filter(|name| serves(&problem, name)).map(String::from));
     names.extend(library(comm));
     let mut seen = BTreeSet::new();
@@ -33,6 +29,7 @@ pub(super) fn everything(comm: &Comm, collective: Collective, known: &[Cell]) ->
     names
 }
 
+/// Whether an algorithm of ours serves; the MPI's own is none of them.
 fn serves(problem: &Problem, name: &str) -> bool {
     Choice::parse(problem.collective, name).is_ok_and(|choice| choice.prepare(problem).is_ok())
 }
@@ -51,7 +48,7 @@ fn choices(problem: &Problem) -> Vec<Choice> {
 }
 
 fn library(comm: &Comm) -> Option<String> {
-    (comm.transport() != "threads").then(|| MPI.into())
+    (comm.transport() != "threads").then(|| Server::Library.to_string())
 }
 
 /// All settings in the order in which the model of this machine puts them.
