@@ -37,6 +37,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask install --prefix DIR
        cargo xtask bench mpi [--output FILE] [--quick]
        cargo xtask bench preload [--output FILE]
+       cargo xtask bench isolated [--world idle|crowded|shared] [--jobs N] [--output FILE]
        cargo xtask cluster up|run|down|race|table ... (--help says more)
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
@@ -59,6 +60,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
   install       builds for release; installs the command, its libraries, their header and pkg-config file (below DESTDIR, if set)
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
   bench preload what the preload adds to a call, beside the Rust API and the MPI's own functions
+  bench isolated  collectives as programs call them: alone, on new data; with and without the preload, on idle, crowded and shared cores
   cluster       an emulated cluster on this machine, which needs Linux and root: builds it, runs MPI jobs on it, removes it; races
                 our collectives against those of three MPIs on it";
 
@@ -82,6 +84,9 @@ fn main() -> ExitCode {
         ["header"] => Some(header::write()),
         ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
         ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
+        ["bench", "isolated", ref rest @ ..] => {
+            bench::isolated::Wish::parse(rest).map(|wish| bench::isolated::run(&wish))
+        }
         ["bench", "preload", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::preload(&wish)),
         _ => None,
     };

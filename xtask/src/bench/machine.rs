@@ -9,9 +9,14 @@ pub(super) fn description() -> String {
     let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let model = model.map_or("unknown", |(_, name)| name.trim());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let kernel = first_line("/proc/sys/kernel/osrelease");
     format!("date: {date}\ncommit: {commit}\nkernel: {kernel}\nprocessor: {model}, {cores} cores\n")
+}
+
+/// Cores of this machine, as far as they are given to us.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What a program prints.

@@ -3,6 +3,7 @@
 //! Two ranks on two cores, so that no rank waits for a core; bound to cores or not as each MPI does it. What plans cost beyond
 //! their messages is measured there too, and where ranks outnumber cores.
 
+pub(crate) mod isolated;
 mod machine;
 mod tables;
 

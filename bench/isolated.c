@@ -1,0 +1,163 @@
+/* How long a collective takes as programs call it: alone, on data that were just written, after a message.
+ *
+ *     isolated [ITERATIONS] [LARGEST]      (bytes; all sizes up to 4 MiB without)
+ *
+ * Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
+ * is left in the caches' first lines and ranks begin together. A call takes as long as on the rank where it takes longest. Every line is
+ * `collective bytes median p10 p90`, in microseconds. On two ranks of one node the physical limit is measured in the same
+ * way, as `limit-...`: two ranks that exchange what the collective has to by flags in memory that both see, or copy it. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LARGEST = 4 << 20, SIZES = 7, WARM_UP = 20 };
+static const int sizes[SIZES] = {8, 128, 1 << 10, 8 << 10, 64 << 10, 1 << 20, LARGEST};
+
+static int me, n, iterations = 400, largest = LARGEST;
+static double *send, *receive;
+static double *times, *slowest;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * t.tv_sec + 1e-3 * t.tv_nsec;
+}
+
+typedef void call(int bytes);
+
+static void barrier(int bytes) {
+    (void)bytes;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static void bcast(int bytes) { MPI_Bcast(send, bytes / 8, MPI_DOUBLE, 0, MPI_COMM_WORLD); }
+static void reduce(int bytes) { MPI_Reduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); }
+static void allreduce(int bytes) { MPI_Allreduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+static void allgather(int bytes) { MPI_Allgather(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, MPI_COMM_WORLD); }
+static void alltoall(int bytes) { MPI_Alltoall(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, MPI_COMM_WORLD); }
+static void reduce_scatter_block(int bytes) { MPI_Reduce_scatter_block(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+
+/* Memory of both ranks: a line with a flag and up to 56 bytes for each, then a buffer for each. */
+typedef struct {
+    _Atomic uint64_t flag;
+    double word[7];
+    char rest[64];
+} Line;
+static Line *lines[2];
+static double *buffers[2];
+static uint64_t round_number;
+
+static void shared_made(void) {
+    MPI_Comm node;
+    MPI_Win window;
+    void *mine;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Win_allocate_shared(sizeof(Line) + LARGEST, 1, MPI_INFO_NULL, node, &mine, &window);
+    for (int rank = 0; rank < 2; rank++) {
+        MPI_Aint bytes;
+        int unit;
+        void *at;
+        MPI_Win_shared_query(window, rank, &bytes, &unit, &at);
+        lines[rank] = (Line *)(((uintptr_t)at + 127) & ~(uintptr_t)127);
+        buffers[rank] = (double *)(lines[rank] + 1);
+    }
+    memset((void *)lines[me], 0, sizeof *lines[me]);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void raised(void) { atomic_store_explicit(&lines[me]->flag, ++round_number, memory_order_release); }
+static void awaited(void) {
+    while (atomic_load_explicit(&lines[1 - me]->flag, memory_order_acquire) < round_number) {}
+}
+
+/* Each gives eight bytes and takes the other's. */
+static void limit_exchange(int bytes) {
+    (void)bytes;
+    lines[me]->word[0] = send[0];
+    raised();
+    awaited();
+    receive[0] = lines[me]->word[0] + lines[1 - me]->word[0];
+}
+
+/* The first gives eight bytes, and does not wait. */
+static void limit_bcast(int bytes) {
+    (void)bytes;
+    if (me == 0) {
+        lines[0]->word[0] = send[0];
+        raised();
+    } else {
+        round_number++;
+        awaited();
+        send[0] = lines[0]->word[0];
+    }
+}
+
+/* Each copies what the other has just written, which both have said before. */
+static void limit_copy(int bytes) {
+    raised();
+    awaited();
+    memcpy(receive, buffers[1 - me], bytes);
+}
+
+static int compared(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
+
+static void measured(const char *name, call *act, int bytes, int blocks, double *source) {
+    int rounds = iterations;
+    /* Long ones say enough with fewer. */
+    if (bytes >= 1 << 20) rounds = rounds / 8 + 10;
+    else if (bytes >= 64 << 10) rounds = rounds / 2;
+    int next = (me + 1) % n, before = (me + n - 1) % n;
+    for (int i = -WARM_UP; i < rounds; i++) {
+        double token = i;
+        for (int w = 0; w < blocks * bytes / 8; w++) source[w] = i + w;
+        MPI_Sendrecv_replace(&token, 1, MPI_DOUBLE, next, 5, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        double begun = now();
+        act(bytes);
+        if (i >= 0) times[i] = now() - begun;
+    }
+    MPI_Reduce(times, slowest, rounds, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (me != 0) return;
+    qsort(slowest, rounds, sizeof *slowest, compared);
+    printf("%s %d %.3f %.3f %.3f\n", name, bytes, slowest[rounds / 2], slowest[rounds / 10], slowest[rounds - 1 - rounds / 10]);
+    fflush(stdout);
+}
+
+int main(int count, char **words) {
+    static const struct {
+        const char *name;
+        call *act;
+    } collectives[] = {{"allreduce", allreduce}, {"allgather", allgather}, {"alltoall", alltoall},
+        {"reduce_scatter_block", reduce_scatter_block}, {"bcast", bcast}, {"reduce", reduce}};
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    if (count > 1) iterations = atoi(words[1]);
+    if (count > 2) largest = atoi(words[2]);
+    if (iterations < 1 || n < 2) {
+        if (me == 0) fprintf(stderr, "isolated: give a number of iterations, and at least two ranks\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    send = aligned_alloc(4096, (size_t)n * LARGEST);
+    receive = aligned_alloc(4096, (size_t)n * LARGEST);
+    times = malloc(sizeof *times * iterations + 80), slowest = malloc(sizeof *slowest * iterations + 80);
+    memset(send, 0, (size_t)n * LARGEST), memset(receive, 0, (size_t)n * LARGEST);
+    measured("barrier", barrier, 0, 0, send);
+    for (int size = 0; size < SIZES && sizes[size] <= largest; size++)
+        for (unsigned c = 0; c < sizeof collectives / sizeof *collectives; c++) {
+            int blocks = collectives[c].act == alltoall || collectives[c].act == reduce_scatter_block ? n : 1;
+            measured(collectives[c].name, collectives[c].act, sizes[size], blocks, send);
+        }
+    if (n == 2) {
+        shared_made();
+        measured("limit-exchange", limit_exchange, 8, 1, send);
+        measured("limit-bcast", limit_bcast, 8, 1, send);
+        for (int size = 4; size < SIZES && sizes[size] <= largest; size++)
+            measured("limit-copy", limit_copy, sizes[size], 1, buffers[me]);
+    }
+    MPI_Finalize();
+    return 0;
+}
