@@ -20,6 +20,8 @@ pub(in crate::commands) struct Job<'a> {
     pub(in crate::commands) iterations: Option<usize>,
     /// Batches of each algorithm that are not counted.
     pub(in crate::commands) warm_up: usize,
+    /// Whether every run comes alone, on data that were just written, and not back to back.
+    pub(in crate::commands) isolated: bool,
     pub(in crate::commands) bar: &'a ProgressBar,
 }
 

@@ -27,7 +27,8 @@ use names::Names;
 ///
 /// Algorithms take turns, in an order shuffled for each iteration, after a warm-up. An iteration is a batch of runs back to back,
 /// long enough for the clock and for ranks that do not begin at once: 50 microseconds or more with the fastest algorithm of the
-/// size, and equally many runs with all. Its time is that of the slowest rank, divided by the runs. The output is
+/// size, and equally many runs with all. Its time is that of the slowest rank, divided by the runs; with --isolated, runs of a
+/// batch are apart, and only they are timed. The output is
 /// spoilt before every batch and compared with a reference after it. Times depend on what else runs here: compare
 /// columns of one run with each other, not runs.
 #[derive(Args, Debug)]
@@ -35,7 +36,8 @@ use names::Names;
   allhands bench allreduce
   allhands bench allgather --algorithm bruck,loc-bruck:fan=full --topology 4x2 --bytes 8..64K
   allhands bench alltoall --algorithm all --format csv > alltoall.csv
-  mpirun -n 8 allhands bench allgather --algorithm all,mpi --topology 2x4")]
+  mpirun -n 8 allhands bench allgather --algorithm all,mpi --topology 2x4
+  mpirun -n 2 allhands bench allreduce --algorithm auto,mpi --isolated")]
 pub(crate) struct Bench {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
     collective: String,
@@ -55,6 +57,11 @@ pub(crate) struct Bench {
     /// Iterations of each algorithm and size [default: as many as fit into about 15 s in all, at least 5]
     #[arg(long, value_name = "N")]
     iterations: Option<usize>,
+
+    /// Time every run alone, after its input was written anew and all ranks have met: as programs call. Without it runs follow each
+    /// other on warm buffers, which flatters
+    #[arg(long)]
+    isolated: bool,
 
     /// How to show the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -116,6 +123,7 @@ impl Bench {
             sizes: &request.sizes,
             iterations: self.iterations,
             warm_up: measure::WARM_UP,
+            isolated: self.isolated,
             bar: &bar,
         };
         let ranks = Threads::new(topology.clone()).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
@@ -129,7 +137,12 @@ impl Bench {
                 Measured::WrongElsewhere => {}
             }
         }
-        report::show(&lines.unwrap_or_default(), self.format, &counted(topology.ranks(), "thread rank"), &topology)
+        report::show(
+            &lines.unwrap_or_default(),
+            self.format,
+            &self.regime(counted(topology.ranks(), "thread rank")),
+            &topology,
+        )
     }
 
     fn on_mpi(&self, request: Request, launcher: &Launcher) -> Result<()> {
@@ -162,6 +175,7 @@ impl Bench {
                 sizes: &request.sizes,
                 iterations: self.iterations,
                 warm_up: measure::WARM_UP,
+                isolated: self.isolated,
                 bar: &bar,
             };
             let measured = job.rank(comm)?;
@@ -169,13 +183,18 @@ impl Bench {
             Ok(match measured {
                 Measured::Lines(lines) if first => {
                     let ranks = format!("{} of {version} ({})", counted(comm.size(), "rank"), job::file(mpi));
-                    report::show(&lines, self.format, &ranks, comm.topology())
+                    report::show(&lines, self.format, &self.regime(ranks), comm.topology())
                 }
                 Measured::Lines(_) => Ok(()),
                 Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason }),
                 Measured::WrongElsewhere => Err(Failure::Elsewhere),
             })
         })
+    }
+
+    /// Ranks, and how they call.
+    fn regime(&self, ranks: String) -> String {
+        if self.isolated { format!("{ranks}, isolated calls") } else { ranks }
     }
 
     /// That the topology has a seat for every rank of the job.

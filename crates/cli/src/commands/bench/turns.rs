@@ -55,6 +55,7 @@ impl<'a, T: Value> Turns<'a, T> {
             output: wanted.clone(),
             wanted,
             one_by_one: false,
+            isolated: job.isolated,
             wrong: None,
         };
         let (times, looks) = (vec![Vec::new(); plans.len()], vec![f64::INFINITY; plans.len()]);
@@ -148,16 +149,30 @@ struct Batches<T> {
     wanted: Vec<T>,
     /// Whether all wait for each other after every run.
     one_by_one: bool,
+    /// Whether every run comes alone, on data that were just written.
+    isolated: bool,
     /// The first wrong result. The others go on to the end of the size, where all get to know.
     wrong: Option<String>,
 }
 
 impl<T: Value> Batches<T> {
-    /// Runs back to back; microseconds for each.
+    /// So many runs; microseconds for each.
     fn batch(&mut self, plan: &mut Plan<T>, name: &str, runs: usize) -> allhands::Result<f64> {
         for (at, wanted) in self.output.iter_mut().zip(&self.wanted) {
             *at = wanted.spoilt();
         }
+        let time = if self.isolated { self.one_after_another(plan, runs)? } else { self.back_to_back(plan, runs)? };
+        if self.output != self.wanted && self.wrong.is_none() {
+            let place = self.output.iter().zip(&self.wanted).position(|(is, wanted)| is != wanted).unwrap_or(0);
+            let bytes = size_of_val(&self.wanted[..]);
+            self.wrong = Some(format!("{name} gives a wrong result: element {place} of an output of {bytes} bytes"));
+        }
+        Ok(time.as_secs_f64() * 1e6 / runs as f64)
+    }
+}
+
+impl<T: Value> Batches<T> {
+    fn back_to_back(&mut self, plan: &mut Plan<T>, runs: usize) -> allhands::Result<Duration> {
         self.gate.run(&[], &mut [])?;
         let begin = Instant::now();
         for _ in 0..runs {
@@ -166,13 +181,20 @@ impl<T: Value> Batches<T> {
                 self.gate.run(&[], &mut [])?;
             }
         }
-        let time = begin.elapsed();
-        if self.output != self.wanted && self.wrong.is_none() {
-            let place = self.output.iter().zip(&self.wanted).position(|(is, wanted)| is != wanted).unwrap_or(0);
-            let bytes = size_of_val(&self.wanted[..]);
-            self.wrong = Some(format!("{name} gives a wrong result: element {place} of an output of {bytes} bytes"));
+        Ok(begin.elapsed())
+    }
+
+    /// Each after its input was written anew and all ranks have met.
+    fn one_after_another(&mut self, plan: &mut Plan<T>, runs: usize) -> allhands::Result<Duration> {
+        let mut time = Duration::ZERO;
+        for _ in 0..runs {
+            self.input.iter_mut().for_each(|value| *value = std::hint::black_box(*value));
+            self.gate.run(&[], &mut [])?;
+            let begin = Instant::now();
+            plan.run(&self.input, &mut self.output)?;
+            time += begin.elapsed();
         }
-        Ok(time.as_secs_f64() * 1e6 / runs as f64)
+        Ok(time)
     }
 }
 
@@ -201,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_result_on_one_rank_stops_all() {
+    fn a_wrong_result_on_one_rank_stops_all_in_both_regimes() {
         let told = allhands::threads(Topology::flat(3).unwrap(), |comm| {
             let mut plan = comm.allreduce_plan::<f64>(2, Op::sum())?;
             let mut batches = Batches {
@@ -210,9 +232,11 @@ mod tests {
                 output: vec![0.0; 2],
                 wanted: vec![3.0, if comm.rank() == 1 { 7.0 } else { 6.0 }],
                 one_by_one: false,
+                isolated: false,
                 wrong: None,
             };
-            for _ in 0..2 {
+            for isolated in [false, true] {
+                batches.isolated = isolated;
                 batches.batch(&mut plan, "a plan", 3)?;
             }
             Ok(match wrong_anywhere(comm, batches.wrong)? {

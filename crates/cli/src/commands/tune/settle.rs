@@ -93,8 +93,16 @@ pub(super) fn contest(
     judge: &mut Judge<'_>,
 ) -> Result<Times, Stop> {
     let (transport, bar) = (comm.transport(), ProgressBar::hidden());
-    let job =
-        Job { collective, transport: &transport, names, sizes: &[bytes], iterations: None, warm_up: 2, bar: &bar };
+    let job = Job {
+        collective,
+        transport: &transport,
+        names,
+        sizes: &[bytes],
+        iterations: None,
+        warm_up: 2,
+        isolated: false,
+        bar: &bar,
+    };
     match job.contest(comm, bytes, judge)? {
         Contest::Times { times, looks, runs } => Ok(Times { of: times, looks, runs }),
         Contest::Wrong(reason) => Err(Stop::Wrong(reason)),
