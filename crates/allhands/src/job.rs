@@ -185,9 +185,9 @@ fn derive(mpi: &'static Mpi, handle: Handle, rank: Arc<RankState>, members: Arc<
     let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
         unreachable!("worlds that are known are those of MPI jobs");
     };
-    let topology = origin.topology.of_members(&members)?;
-    let apart = rank.world.apart(&members, &topology);
-    let lane = apart.then(|| job.lane_of(&members, origin.topology.ranks())).flatten();
+    let company = rank.company(origin, members, me)?;
+    let (members, apart) = (&company.members, company.apart);
+    let lane = apart.then(|| job.lane_of(members, origin.topology.ranks())).flatten();
     let mut told = [0; 2];
     if me == 0 {
         let number = origin.numbered.fetch_add(1, Ordering::Relaxed);
@@ -200,11 +200,11 @@ fn derive(mpi: &'static Mpi, handle: Handle, rank: Arc<RankState>, members: Arc<
     unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, handle)? };
     let [id, first] = told;
     let far = match apart {
-        true => Some(tags(mpi, handle, job, &members, id, lane.filter(|_| first != NO_TAGS), first)?),
+        true => Some(tags(mpi, handle, job, members, id, lane.filter(|_| first != NO_TAGS), first)?),
         false => None,
     };
     let evidence = origin.evidence.clone();
-    Ok(Comm::derived(rank.clone(), id, members, me, topology, far, evidence))
+    Ok(Comm::derived(rank.clone(), id, company, far, evidence))
 }
 
 /// Told where the first rank has no tags to give.
@@ -304,7 +304,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
         unreachable!("it was made of them");
     };
-    let comm = Comm::of_job(rank.clone(), origin, job);
+    let everybody = rank.company(origin, (0..ranks).collect(), me)?;
+    let comm = Comm::of_job(rank.clone(), everybody, origin.evidence.clone(), job);
     end_with(mpi);
     rank.make_known();
     Ok(comm)

@@ -245,7 +245,7 @@ struct Own {
 
 impl RawPlan {
     pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
-        let performed = plan.server() != Server::Library;
+        let performed = !plan.is_library();
         RawPlan(plan, own.map(|operation| Own { operation, performed }))
     }
 
@@ -364,6 +364,11 @@ impl RawPlan {
     /// Who serves: a schedule, or the MPI library.
     pub fn server(&self) -> Server {
         self.0.server()
+    }
+
+    /// Whether the MPI library serves.
+    pub fn is_library(&self) -> bool {
+        self.0.is_library()
     }
 
     /// Why that one.

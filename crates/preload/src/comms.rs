@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::kernels::Type;
 use allhands::raw::{Amount, PlanStore, RawCall, RawComm, RawPlan, Slot};
-use allhands::{Error, Options, Server};
+use allhands::{Error, Options};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -401,11 +401,9 @@ impl Group {
     fn make(&mut self, session: &Session, call: &RawCall, forced: Option<&str>) -> Result<Slot, Unserved> {
         let wish = Wish { forced, unshared: false };
         let (plan, why) = wish.plan(|options| self.comm.plan_while(call, options, &self.lines.meanwhile(session)))?;
-        let planned = match plan.server() {
-            Server::Library => Planned::Theirs(Reason::Preferred(why.into())),
-            Server::Schedule(choice) => {
-                Planned::Ours { chosen: Arc::new(Chosen { algorithm: choice.to_string(), why }), plan }
-            }
+        let planned = match plan.is_library() {
+            true => Planned::Theirs(Reason::Preferred(why.into())),
+            false => Planned::Ours { chosen: Arc::new(Chosen { algorithm: plan.algorithm(), why }), plan },
         };
         self.fresh = true;
         let (slot, dropped) = self.plans.insert(call.clone(), planned, call.weight(self.comm.size()));
