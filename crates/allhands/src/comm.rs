@@ -5,12 +5,13 @@ mod collectives;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
 
 use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
+use crate::company::{Company, Design, Wanted};
 use crate::engine::{Connection, Engine, chunk_for};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job, Lane, Link};
@@ -22,7 +23,7 @@ use crate::node::Chunk;
 use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Core, Means, Options, Plan};
 use crate::program::{Buffers, compile};
-use crate::rank::{Origin, RankState};
+use crate::rank::RankState;
 use crate::raw::{self, RawCall, RawOperation, RawPlan};
 use crate::scheduled::Scheduled;
 use crate::server::Server;
@@ -37,18 +38,13 @@ pub struct Comm {
     id: u64,
     /// That of the communicator of the program's that it is, or was made from: whose failures concern it.
     scope: u64,
-    members: Arc<[usize]>,
-    me: usize,
-    topology: Topology,
+    /// Its ranks, and what is known of plans for them.
+    company: Arc<Company>,
     /// What reaches the members that no memory reaches.
     far: Option<RefCell<Far>>,
     /// Where the MPI library's own collectives are called, once it is made. No other communicator uses it: collectives are told apart by
     /// their order alone.
     library: RefCell<Option<Arc<Communicator>>>,
-    /// Whether the ranks of every node share memory.
-    shares: bool,
-    /// Tells the topology from others.
-    seating: u64,
     evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<PlanStore<Shape, Cached>>,
@@ -175,16 +171,14 @@ impl Ask<'_> {
 impl Comm {
     /// All ranks of a world without MPI.
     pub(crate) fn of_world(world: World, topology: Topology, evidence: Arc<Evidence>) -> Comm {
-        let (me, members) = (world.me(), (0..topology.ranks()).collect());
-        Comm::new(RankState::new(world, None), (1, 1), members, me, topology, None, evidence)
+        let company = Company::new(&world, (0..topology.ranks()).collect(), world.me(), topology);
+        Comm::new(RankState::new(world, None), (1, 1), Arc::new(company), None, evidence)
     }
 
     /// All ranks of an MPI job's world.
-    pub(crate) fn of_job(rank: Arc<RankState>, origin: &Origin, job: &Job) -> Comm {
-        let members: Arc<[usize]> = (0..origin.topology.ranks()).collect();
-        let far = rank.world.apart(&members, &origin.topology).then(|| Far::new(job.lane().clone(), 0));
-        let (me, topology, evidence) = (rank.world.me(), origin.topology.clone(), origin.evidence.clone());
-        let comm = Comm::new(rank.clone(), (1, 1), members, me, topology, far, evidence);
+    pub(crate) fn of_job(rank: Arc<RankState>, company: Arc<Company>, evidence: Arc<Evidence>, job: &Job) -> Comm {
+        let far = company.apart.then(|| Far::new(job.lane().clone(), 0));
+        let comm = Comm::new(rank, (1, 1), company, far, evidence);
         *comm.library.borrow_mut() = Some(job.lane().communicator.clone());
         comm
     }
@@ -193,37 +187,27 @@ impl Comm {
     pub(crate) fn derived(
         rank: Arc<RankState>,
         id: u64,
-        members: Arc<[usize]>,
-        me: usize,
-        topology: Topology,
+        company: Arc<Company>,
         far: Option<Far>,
         evidence: Arc<Evidence>,
     ) -> Comm {
-        Comm::new(rank, (id, id), members, me, topology, far, evidence)
+        Comm::new(rank, (id, id), company, far, evidence)
     }
 
     fn new(
         rank: Arc<RankState>,
         (id, scope): (u64, u64),
-        members: Arc<[usize]>,
-        me: usize,
-        topology: Topology,
+        company: Arc<Company>,
         far: Option<Far>,
         evidence: Arc<Evidence>,
     ) -> Comm {
-        let shares = rank.world.share_memory(&members, &topology);
-        let seating = fold(topology.to_string().into_bytes());
         Comm {
             rank,
             id,
             scope,
-            members,
-            me,
-            topology,
+            company,
             far: far.map(RefCell::new),
             library: RefCell::default(),
-            shares,
-            seating,
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
             cache: RefCell::new(PlanStore::new(MOST_CACHED)),
@@ -304,12 +288,12 @@ impl Comm {
 
     /// This rank, from 0.
     pub fn rank(&self) -> usize {
-        self.me
+        self.company.me
     }
 
     /// How many ranks there are.
     pub fn size(&self) -> usize {
-        self.members.len()
+        self.company.members.len()
     }
 
     /// What carries their messages: `threads`, or what the MPI library calls itself.
@@ -332,7 +316,7 @@ impl Comm {
 
     /// Where they sit.
     pub fn topology(&self) -> &Topology {
-        &self.topology
+        &self.company.topology
     }
 
     /// The ranks that give the same `color`, ordered by `key` and, where keys are equal, by rank.
@@ -360,24 +344,25 @@ impl Comm {
             colors
         };
         let place = colors.iter().position(|&known| known == color).expect("our own color is among them");
-        let me = chosen.iter().position(|&rank| rank == self.me).expect("we are among our own color");
-        let topology = self.topology.of_members(&chosen)?;
-        let members: Arc<[usize]> = chosen.iter().map(|&rank| self.members[rank]).collect();
+        let me = chosen.iter().position(|&rank| rank == self.company.me).expect("we are among our own color");
+        let topology = self.company.topology.of_members(&chosen)?;
+        let members: Arc<[usize]> = chosen.iter().map(|&rank| self.company.members[rank]).collect();
         self.made_of(self.next_id(place as u64), members, me, topology)
     }
 
     /// A communicator of some of the members, who all call this.
     fn made_of(&self, id: u64, members: Arc<[usize]>, me: usize, topology: Topology) -> Result<Comm> {
+        let company = Arc::new(Company::new(&self.rank.world, members, me, topology));
         let far = match &self.rank.world.job {
-            Some(job) if self.rank.world.apart(&members, &topology) => {
-                let lane = Lane::new(job.communicator_of(&members, id)?);
+            Some(job) if company.apart => {
+                let lane = Lane::new(job.communicator_of(&company.members, id)?);
                 let first = lane.draw().unwrap_or_default();
                 Some(Far::new(lane, first))
             }
             _ => None,
         };
         let evidence = self.evidence.borrow().clone();
-        Ok(Comm::new(self.rank.clone(), (id, self.scope), members, me, topology, far, evidence))
+        Ok(Comm::new(self.rank.clone(), (id, self.scope), company, far, evidence))
     }
 
     /// The same ranks, as if they sat as the topology says. Every rank must call it.
@@ -401,7 +386,7 @@ impl Comm {
             let (seats, ranks) = (topology.ranks(), self.size());
             return Err(Error::Seats { topology: topology.to_string(), seats, ranks });
         }
-        self.made_of(self.next_id(0), self.members.clone(), self.me, topology)
+        self.made_of(self.next_id(0), self.company.members.clone(), self.company.me, topology)
     }
 
     /// Numbers a communicator alike on all its members: by the parent's number, how many plans it has made, and a place.
@@ -428,42 +413,77 @@ impl Comm {
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
         let _inside = self.rank.enter();
+        // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
+        let library = ask.place.is_none()
+            && self.may_call_library(ask.options)
+            && Native::serves(ask.collective, ask.element.0, ask.predefined);
+        let evidence = self.evidence.borrow().clone();
+        let wanted = Wanted {
+            collective: ask.collective,
+            amount: ask.amount.clone(),
+            element: ask.element,
+            root: ask.root,
+            operation: ask.operation.clone(),
+            predefined: ask.predefined,
+            commutative: ask.commutative,
+            exact: ask.exact,
+            options: ask.options.clone(),
+            library,
+            evidence: Arc::as_ptr(&evidence) as usize,
+        };
+        let (collective, bytes) = (ask.collective, ask.bytes());
+        // The first rank speaks for all.
+        let told = |algorithm: &str, why: &str| {
+            if self.company.me == 0 && logs() {
+                let moves = collective != Collective::Barrier;
+                log(collective.name(), moves.then_some(bytes), self.size(), algorithm, why);
+            }
+        };
+        let design = match self.company.known(&wanted) {
+            Some(design) => design,
+            None => {
+                let problem = self.problem(&ask)?;
+                let decision = match &ask.options.algorithm {
+                    Some(name) => Decision::asked(Server::parse(ask.collective, name)?),
+                    None => {
+                        let shares = self.company.shares && !ask.options.unshared;
+                        let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
+                        evidence.choose(self.company.seating, &problem, bytes, able)?
+                    }
+                };
+                let choice = match decision.server {
+                    Server::Schedule(choice) => choice,
+                    Server::Library if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
+                    Server::Library if ask.place.is_some() => return Err(Error::LibraryLater),
+                    Server::Library => {
+                        let reason = decision.why.to_string();
+                        let core = self.native(&ask, &problem, decision.why)?;
+                        told(&Server::Library.to_string(), &reason);
+                        return Ok(Rc::new(RefCell::new(core)));
+                    }
+                };
+                let design = Arc::new(self.design(&ask, &problem, &choice, decision.why, evidence)?);
+                self.company.keep(wanted, &design);
+                design
+            }
+        };
+        let core = self.scheduled(ask, &design)?;
+        told(&design.algorithm, &design.reason);
+        Ok(Rc::new(RefCell::new(core)))
+    }
+
+    /// What is asked of a schedule.
+    fn problem(&self, ask: &Ask<'_>) -> Result<Problem> {
         // Where nothing is rounded, ranks that evaluate different expressions get the same bits, too.
         let identical = ask.options.identical && !ask.exact;
         let reduction = Reduction { commutative: ask.commutative, identical };
         let mut problem =
-            Problem::new(ask.collective, self.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
+            Problem::new(ask.collective, self.company.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
         if let Amount::Listed(counts) = &ask.amount {
             problem = problem.with_counts(counts.clone())?;
         }
         ask.amount.fits(&problem, ask.element.1)?;
-        let decision = match &ask.options.algorithm {
-            Some(name) => Decision::asked(Server::parse(ask.collective, name)?),
-            None => {
-                // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
-                let library = ask.place.is_none()
-                    && self.may_call_library(ask.options)
-                    && Native::serves(ask.collective, ask.element.0, ask.predefined);
-                let shares = self.shares && !ask.options.unshared;
-                let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
-                self.evidence.borrow().choose(self.seating, &problem, ask.bytes(), able)?
-            }
-        };
-        // The first rank speaks for all.
-        let told =
-            (self.me == 0 && logs()).then(|| (ask.bytes(), decision.server.to_string(), decision.why.to_string()));
-        let collective = ask.collective;
-        let core = match decision.server {
-            Server::Library if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
-            Server::Library if ask.place.is_some() => return Err(Error::LibraryLater),
-            Server::Library => self.native(&ask, &problem, decision.why)?,
-            Server::Schedule(choice) => self.scheduled(ask, problem, &choice, decision.why)?,
-        };
-        if let Some((bytes, algorithm, why)) = told {
-            let moves = collective != Collective::Barrier;
-            log(collective.name(), moves.then_some(bytes), self.size(), &algorithm, &why);
-        }
-        Ok(Rc::new(RefCell::new(core)))
+        Ok(problem)
     }
 
     /// A plan that the MPI library performs.
@@ -472,14 +492,14 @@ impl Comm {
         let job = self.rank.world.job.as_ref();
         let plan = |communicator| {
             let mpi = job.map(Job::mpi);
-            Native::new(mpi, communicator, problem, self.me, &ask.amount, ask.element.0, ask.predefined)
+            Native::new(mpi, communicator, problem, self.company.me, &ask.amount, ask.element.0, ask.predefined)
         };
         // What cannot be is refused before others are waited for.
         plan(None)?;
         self.join(&signature, None)?;
         let native = plan(if ask.options.only_ours { None } else { self.library(ask.options)? })?;
-        let means = Means::Library(Box::new(native));
-        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), why, signature))
+        let means = Means::Library(Box::new((native, why)));
+        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), &signature))
     }
 
     /// Whether a plan may turn out to be the MPI library's own. What waits for nobody needs a communicator that is there, unless the
@@ -499,31 +519,54 @@ impl Comm {
                         make a plan of it without `unshared` first, or name another algorithm";
             return Err(Error::Operation(text.into()));
         }
-        let made = self.rank.world.gate.away(|| job.communicator_of(&self.members, self.id))?;
+        let made = self.rank.world.gate.away(|| job.communicator_of(&self.company.members, self.id))?;
         *self.library.borrow_mut() = Some(made.clone());
         Ok(Some(made))
     }
 
-    /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: Ask<'_>, problem: Problem, choice: &Choice, why: Why) -> Result<Core> {
-        let element = ask.element.1;
-        let prepared = choice.prepare(&problem)?;
+    /// What plans by a schedule of ours have in common.
+    fn design(
+        &self,
+        ask: &Ask<'_>,
+        problem: &Problem,
+        choice: &Choice,
+        why: Why,
+        evidence: Arc<Evidence>,
+    ) -> Result<Design> {
+        let (prepared, element) = (choice.prepare(problem)?, ask.element.1);
         if ask.options.algorithm.is_some() {
             let allowance = Allowance { shares: true, memory: ask.options.memory };
-            allowance.check(&prepared, choose::amount(&problem, ask.bytes()))?;
+            allowance.check(&prepared, choose::amount(problem, ask.bytes()))?;
         }
-        let schedule = prepared.rank(self.me);
+        let schedule = prepared.rank(self.company.me);
         // What is refused here may be this rank's alone: the others get to know.
-        let program = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
+        let apart = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
             .map_err(|error| self.rank.give_up(self.scope, error))?;
-        let signature = ask.signature(&choice.to_string());
+        let algorithm = choice.to_string();
+        Ok(Design {
+            prepared,
+            schedule,
+            amount: ask.amount.clone(),
+            element,
+            apart,
+            in_place: OnceLock::new(),
+            reason: why.to_string(),
+            signature: ask.signature(&algorithm),
+            algorithm,
+            _evidence: evidence,
+        })
+    }
+
+    /// A plan that a schedule of ours performs.
+    fn scheduled(&self, ask: Ask<'_>, design: &Arc<Design>) -> Result<Core> {
+        let Design { prepared, apart: program, signature, .. } = &**design;
         let (Place { key, link }, chunk) = match ask.place {
             Some(place) => (place.clone(), None),
             None => {
                 // All members find the same: they are neighbours, and the size is that of the call.
-                let clear = prepared.shares() && !self.rank.world.apart(&self.members, &self.topology);
-                let clear = if clear { chunk_for(&self.topology, ask.all_bytes(self.size())) } else { None };
-                let (plan, key, chunk) = self.join(&signature, clear)?;
+                let clear = prepared.shares() && !self.company.apart;
+                let clear = if clear { chunk_for(&self.company.topology, ask.all_bytes(self.size())) } else { None };
+                let (plan, key, chunk) = self.join(signature, clear)?;
                 (Place { key, link: self.link(plan)? }, chunk)
             }
         };
@@ -531,22 +574,21 @@ impl Comm {
             world: self.rank.world.clone(),
             scope: self.scope,
             key,
-            members: self.members.clone(),
-            rank: self.me,
-            topology: &self.topology,
+            members: self.company.members.clone(),
+            rank: self.company.me,
+            topology: &self.company.topology,
             link,
             shares: prepared.shares(),
             chunk,
-            operation: &signature,
+            operation: signature,
             meanwhile: &|| {
                 self.rank.progress();
                 (ask.meanwhile)();
             },
         };
-        let engine = Engine::new(connection, &program, ask.reducer)?;
-        let scheduled = Scheduled::new(prepared, schedule, ask.amount, element, engine, program);
-        let means = Means::Schedule(Box::new(scheduled));
-        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), why, signature))
+        let engine = Engine::new(connection, program, ask.reducer)?;
+        let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
+        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see
@@ -554,7 +596,7 @@ impl Comm {
     fn join(&self, signature: &str, clear: Option<usize>) -> Result<(u64, u64, Option<Chunk>)> {
         let plan = self.next_plan();
         let key = self.key(plan);
-        let chunk = self.rank.world.join(self.scope, key, &self.members, signature, clear)?;
+        let chunk = self.rank.world.join(self.scope, key, &self.company.members, signature, clear)?;
         Ok((plan, key, chunk))
     }
 
@@ -653,7 +695,7 @@ pub(crate) fn hash(words: &[u64]) -> u64 {
     fold(words.iter().flat_map(|word| word.to_le_bytes()))
 }
 
-fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
+pub(crate) fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

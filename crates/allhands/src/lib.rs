@@ -22,6 +22,7 @@ mod buffer;
 mod choose;
 #[forbid(unsafe_code)]
 mod comm;
+mod company;
 mod engine;
 #[forbid(unsafe_code)]
 mod error;

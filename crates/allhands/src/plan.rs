@@ -171,7 +171,6 @@ pub(crate) struct Core {
     /// Elements of the caller's input and output.
     input: usize,
     output: usize,
-    why: Why,
     /// What it is, for error messages.
     signature: Rc<str>,
     /// The run under way that is not blocking.
@@ -190,22 +189,15 @@ pub(crate) struct Core {
 pub(crate) enum Means {
     /// A schedule of ours.
     Schedule(Box<Scheduled>),
-    /// The MPI library.
-    Library(Box<Native>),
+    /// The MPI library, and why.
+    Library(Box<(Native, Why)>),
 }
 
 impl Core {
-    pub(crate) fn new(
-        means: Means,
-        scope: u64,
-        collective: &'static str,
-        ranks: usize,
-        why: Why,
-        signature: String,
-    ) -> Core {
+    pub(crate) fn new(means: Means, scope: u64, collective: &'static str, ranks: usize, signature: &str) -> Core {
         let (input, output) = match &means {
             Means::Schedule(scheduled) => scheduled.lengths(),
-            Means::Library(native) => (native.input, native.output),
+            Means::Library(library) => (library.0.input, library.0.output),
         };
         Core {
             means,
@@ -214,7 +206,6 @@ impl Core {
             ranks,
             input,
             output,
-            why,
             signature: signature.into(),
             under_way: None,
             own: None,
@@ -231,7 +222,7 @@ impl Core {
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.step(buffers, patient),
-            Means::Library(native) => native.test(),
+            Means::Library(library) => library.0.test(),
         }
     }
 
@@ -256,7 +247,7 @@ impl Core {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.abandon(),
             // MPI cannot take a collective back: it may keep the buffers.
-            Means::Library(native) if native.active() => std::mem::forget(self.own.take()),
+            Means::Library(library) if library.0.active() => std::mem::forget(self.own.take()),
             Means::Library(_) => {}
         }
     }
@@ -316,7 +307,8 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
         Means::Schedule(scheduled) => unsafe {
             scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(scope, error))?;
         },
-        Means::Library(native) => {
+        Means::Library(library) => {
+            let native = &mut library.0;
             // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
             let ready = || {
                 rank.progress();
@@ -554,7 +546,7 @@ impl<T: Element> Plan<T> {
                 Means::Schedule(scheduled) => {
                     scheduled.begin(buffers, input, output).map_err(|error| self.rank.give_up(scope, error))?;
                 }
-                Means::Library(native) => native.start(buffers, input, output)?,
+                Means::Library(library) => library.0.start(buffers, input, output)?,
             }
         }
         core.under_way = Some(buffers);
@@ -605,21 +597,34 @@ impl<T: Element> Plan<T> {
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.
     pub fn algorithm(&self) -> String {
-        self.server().to_string()
+        let _inside = self.rank.enter();
+        match &self.core.borrow().means {
+            Means::Schedule(scheduled) => scheduled.design().algorithm.clone(),
+            Means::Library(_) => Server::Library.to_string(),
+        }
     }
 
     /// Why that algorithm was chosen.
     pub(crate) fn why(&self) -> String {
         let _inside = self.rank.enter();
-        self.core.borrow().why.to_string()
+        match &self.core.borrow().means {
+            Means::Schedule(scheduled) => scheduled.design().reason.clone(),
+            Means::Library(library) => library.1.to_string(),
+        }
+    }
+
+    /// Whether the MPI library serves.
+    pub(crate) fn is_library(&self) -> bool {
+        let _inside = self.rank.enter();
+        matches!(self.core.borrow().means, Means::Library(_))
     }
 
     /// Which algorithm runs, why, and what it costs.
     pub fn explain(&self) -> String {
         let _inside = self.rank.enter();
         let core = self.core.borrow();
-        let Core { collective, ranks, why, .. } = &*core;
-        let mut text = format!("{collective} on {ranks} ranks: {}, because of {why}\n", self.algorithm());
+        let Core { collective, ranks, .. } = &*core;
+        let mut text = format!("{collective} on {ranks} ranks: {}, because of {}\n", self.algorithm(), self.why());
         match &core.means {
             Means::Schedule(scheduled) => text += &scheduled.cost(),
             Means::Library(_) => text += "what the MPI library sends is its own affair\n",
@@ -735,5 +740,60 @@ impl<T: Element> Drop for Pending<'_, T> {
         if !self.done && !std::thread::panicking() {
             let _ = self.complete();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use allhands_schedule::Topology;
+
+    use super::*;
+    use crate::Op;
+    use crate::company::Design;
+
+    fn design<T: Element>(plan: &Plan<T>) -> *const Design {
+        match &plan.core.borrow().means {
+            Means::Schedule(scheduled) => scheduled.design(),
+            Means::Library(_) => unreachable!("threads have none"),
+        }
+    }
+
+    #[test]
+    fn plans_for_the_same_call_have_one_design_and_others_their_own() {
+        crate::threads(Topology::flat(3).unwrap(), |comm| {
+            let plain = Options::new();
+            let mut one = comm.allreduce_plan::<f64>(4, Op::sum())?;
+            let mut other = comm.allreduce_plan_with::<f64>(4, Op::sum(), &plain)?;
+            assert_eq!(design(&one), design(&other));
+            let different = [
+                design(&comm.allreduce_plan::<f64>(5, Op::sum())?),
+                design(&comm.allreduce_plan::<f64>(4, Op::max())?),
+                design(&comm.allreduce_plan::<f32>(4, Op::sum())?),
+                design(&comm.allreduce_plan_with::<f64>(4, Op::sum(), &plain.clone().identical(false))?),
+                design(&comm.allreduce_plan_with::<f64>(4, Op::sum(), &plain.unshared(true))?),
+                design(&comm.allgather_plan::<f64>(4)?),
+            ];
+            assert!(!different.contains(&design(&one)), "what is asked for differs");
+            // Both run, also in place, which only one of them is asked first.
+            let (x, mut y, mut z) = ([comm.rank() as f64; 4], [0.0; 4], [1.0; 4]);
+            other.run_in_place(&mut z)?;
+            one.run(&x, &mut y)?;
+            one.run_in_place(&mut y)?;
+            assert_eq!((y, z), ([9.0; 4], [3.0; 4]));
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn who_follows_a_tuning_file_goes_by_it_from_then_on() {
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let before = comm.allreduce_plan::<f64>(4, Op::sum())?;
+            comm.follow(crate::tuning::Tuning::new("threads"));
+            let after = comm.allreduce_plan::<f64>(4, Op::sum())?;
+            assert_ne!(design(&before), design(&after), "it was decided anew");
+            Ok(())
+        })
+        .unwrap();
     }
 }

@@ -13,9 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use allhands_schedule::Topology;
 
 use crate::choose::Evidence;
-use crate::error::Error;
+use crate::company::Company;
+use crate::error::{Error, Result};
 use crate::plan::Core;
 use crate::progress::Helper;
+use crate::store::PlanStore;
 use crate::world::World;
 
 pub(crate) struct RankState {
@@ -25,6 +27,8 @@ pub(crate) struct RankState {
     /// Plans with a run under way: they move on whenever this rank waits.
     under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
     how_many: Cell<usize>,
+    /// Ranks of the world that communicators were derived for, by their numbers in it.
+    companies: RefCell<PlanStore<Arc<[usize]>, Arc<Company>>>,
     /// What communicators are derived from, in an MPI job.
     pub(crate) origin: Option<Origin>,
 }
@@ -38,6 +42,9 @@ pub(crate) struct Origin {
     /// How many communicators this rank, as their first one, has numbered.
     pub(crate) numbered: AtomicU64,
 }
+
+/// So many companies are remembered, whoever uses them.
+const MOST_COMPANIES: u64 = 64;
 
 // SAFETY: see the beginning of this file.
 unsafe impl Send for RankState {}
@@ -69,8 +76,23 @@ impl RankState {
             world: Arc::new(world),
             under_way: RefCell::default(),
             how_many: Cell::new(0),
+            companies: RefCell::new(PlanStore::new(MOST_COMPANIES)),
             origin,
         })
+    }
+
+    /// Some ranks of an MPI job's world, in this order, as this one of them sees them.
+    pub(crate) fn company(&self, origin: &Origin, members: Arc<[usize]>, me: usize) -> Result<Arc<Company>> {
+        let _inside = self.enter();
+        if let Some(known) = self.companies.borrow_mut().get(&*members) {
+            return Ok(known.clone());
+        }
+        let everybody = members.len() == origin.topology.ranks() && members.iter().copied().eq(0..members.len());
+        let topology = if everybody { origin.topology.clone() } else { origin.topology.of_members(&members)? };
+        let company = Arc::new(Company::new(&self.world, members.clone(), me, topology));
+        let (_, gone) = self.companies.borrow_mut().insert(members, company.clone(), 1);
+        drop(gone);
+        Ok(company)
     }
 
     /// Communicators of these ranks are derived from this one from now on.

@@ -164,6 +164,17 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_mpi(handle)? })))
     }
 
+    /// The same for a communicator of which all ranks know by which call it was made: `creation` is the same on all its ranks, and never
+    /// that of another communicator which has a rank with it in common. On one node nothing needs to be told then, and making one waits
+    /// for nobody.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn from_creation(handle: usize, creation: u64) -> Result<RawComm> {
+        // SAFETY: the caller's promise.
+        Ok(RawComm(Rc::new(unsafe { Comm::from_creation(handle, Some(creation))? })))
+    }
+
     /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
     pub fn is_derived(&self) -> bool {
         self.0.is_derived()
@@ -245,7 +256,7 @@ struct Own {
 
 impl RawPlan {
     pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
-        let performed = plan.server() != Server::Library;
+        let performed = !plan.is_library();
         RawPlan(plan, own.map(|operation| Own { operation, performed }))
     }
 
@@ -364,6 +375,11 @@ impl RawPlan {
     /// Who serves: a schedule, or the MPI library.
     pub fn server(&self) -> Server {
         self.0.server()
+    }
+
+    /// Whether the MPI library serves.
+    pub fn is_library(&self) -> bool {
+        self.0.is_library()
     }
 
     /// Why that one.

@@ -2,51 +2,46 @@
 
 use std::fmt::Write as _;
 
-use allhands_schedule::{Choice, Counts, Prepared, Schedule};
+use std::sync::Arc;
 
+use allhands_schedule::{Choice, Counts};
+
+use crate::company::Design;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::layout::Amount;
-use crate::program::{Buffers, Program, alike, compile, unexecutable};
+use crate::program::{Buffers, Program};
 
 pub(crate) struct Scheduled {
-    prepared: Prepared,
-    schedule: Schedule,
-    amount: Amount,
-    element: usize,
+    design: Arc<Design>,
     engine: Engine,
-    apart: Program,
-    in_place: Option<Program>,
 }
 
 impl Scheduled {
-    /// `apart` is the schedule's program for buffers apart, which the engine is connected for.
-    pub(crate) fn new(
-        prepared: Prepared,
-        schedule: Schedule,
-        amount: Amount,
-        element: usize,
-        engine: Engine,
-        apart: Program,
-    ) -> Scheduled {
-        Scheduled { prepared, schedule, amount, element, engine, apart, in_place: None }
+    /// The engine is connected for the design's program for buffers apart.
+    pub(crate) fn new(design: Arc<Design>, engine: Engine) -> Scheduled {
+        Scheduled { design, engine }
+    }
+
+    pub(crate) fn design(&self) -> &Design {
+        &self.design
     }
 
     /// How many elements the caller's input and output have.
     pub(crate) fn lengths(&self) -> (usize, usize) {
-        (self.apart.input, self.apart.output)
+        (self.design.apart.input, self.design.apart.output)
     }
 
     pub(crate) fn choice(&self) -> &Choice {
-        self.prepared.choice()
+        self.design.prepared.choice()
     }
 
     /// What this rank sends, and how long it all takes in messages.
     pub(crate) fn cost(&self) -> String {
-        let (problem, cost) = (self.prepared.problem(), self.prepared.cost());
-        let counts = Counts::of(problem, &self.schedule);
+        let Design { prepared, schedule, apart, .. } = &*self.design;
+        let (problem, cost) = (prepared.problem(), prepared.cost());
+        let counts = Counts::of(problem, schedule);
         let most = if cost.exact { "" } else { "at most " };
-        let bytes: usize = self.apart.sends.iter().map(|message| message.bytes).sum();
+        let bytes: usize = apart.sends.iter().map(|message| message.bytes).sum();
         let far = counts.far_sent.messages;
         let mut text = format!(
             "this rank sends {} messages ({far} far), {bytes} bytes, in {} rounds\n",
@@ -57,10 +52,7 @@ impl Scheduled {
     }
 
     pub(crate) fn program(&self, buffers: Buffers) -> &Program {
-        match buffers {
-            Buffers::Apart => &self.apart,
-            Buffers::InPlace => self.in_place.as_ref().expect("compiled before it is run"),
-        }
+        program(&self.design, buffers)
     }
 
     /// Begins a run. An error says that the program for these buffers, made for the first of such runs, must not be run; nothing is begun then.
@@ -68,15 +60,8 @@ impl Scheduled {
     /// # Safety
     /// As for [`Engine::begin`].
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
-        if buffers == Buffers::InPlace && self.in_place.is_none() {
-            let program = compile(&self.prepared, &self.schedule, self.element, &self.amount, buffers)?;
-            // The engine is connected for the messages, and has the shared memory, of the other.
-            if !alike(&self.apart, &program) {
-                let fact = "in place it sends, takes or shares something else".into();
-                return Err(unexecutable(&self.prepared, self.schedule.rank, fact));
-            }
-            self.engine.grow_scratch(program.scratch);
-            self.in_place = Some(program);
+        if buffers == Buffers::InPlace {
+            self.engine.grow_scratch(self.design.in_place()?.scratch);
         }
         // SAFETY: the caller's promise.
         unsafe { self.engine.begin(buffers, input, output) };
@@ -85,11 +70,7 @@ impl Scheduled {
 
     #[inline]
     pub(crate) fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
-        let program = match buffers {
-            Buffers::Apart => &self.apart,
-            Buffers::InPlace => self.in_place.as_ref().expect("compiled before it is run"),
-        };
-        self.engine.step(program, patient)
+        self.engine.step(program(&self.design, buffers), patient)
     }
 
     /// A rank that has to act before the run can go on, and of which `gone` is true.
@@ -105,5 +86,13 @@ impl Scheduled {
     /// Gives up: nobody reads or writes this rank's memory any more when this returns.
     pub(crate) fn abandon(&mut self) {
         self.engine.abandon();
+    }
+}
+
+#[inline]
+fn program(design: &Design, buffers: Buffers) -> &Program {
+    match buffers {
+        Buffers::Apart => &design.apart,
+        Buffers::InPlace => design.in_place.get().expect("compiled before it is run"),
     }
 }

@@ -34,10 +34,17 @@ impl Communicator {
         Ok(Communicator { handle, rank, size, between_groups: mpi.comm_test_inter(handle)?, number })
     }
 
-    /// Makes ours for it: on all ranks, or on none of them. Collective.
-    pub fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
+    /// Makes ours for it: on all ranks, or on none of them. Collective. `creation`: what tells it from others, if all its ranks know that
+    /// (see [`RawComm::from_creation`]).
+    pub fn join(&self, mpi: &Mpi, creation: Option<u64>) -> Result<RawComm, Cow<'static, str>> {
         // SAFETY: the program's communicator, which it is calling with, and not between two groups.
-        let joined = match unsafe { RawComm::from_mpi(self.handle) } {
+        let joined = unsafe {
+            match creation {
+                Some(creation) => RawComm::from_creation(self.handle, creation),
+                None => RawComm::from_mpi(self.handle),
+            }
+        };
+        let joined = match joined {
             // It is so on every rank.
             Ok(comm) if comm.is_derived() => return Ok(comm),
             joined => joined,

@@ -29,6 +29,8 @@ pub(crate) struct Board {
 struct Notes {
     failures: [Failure; FAILURES],
     joining: [Joining; PLANS],
+    /// Of these, none from here on is in use.
+    joined_below: u32,
     passed: [Passed; PASSED],
     /// How many of these are in use, from the first on.
     passing: u32,
@@ -159,8 +161,10 @@ impl Board {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
         self.locked(|notes| {
-            let place = notes.joining.iter().position(|joining| joining.key == key);
+            let below = &notes.joining[..notes.joined_below as usize];
+            let place = below.iter().position(|joining| joining.key == key);
             let Some(place) = place.or_else(|| notes.room(key, ranks)) else { return Ok(None) };
+            notes.joined_below = notes.joined_below.max(place as u32 + 1);
             let joining = &mut notes.joining[place];
             if joining.key == 0 {
                 let asked = Text { len: 0, bytes: [0; 240] };
@@ -174,6 +178,9 @@ impl Board {
             joining.missing -= 1;
             if joining.missing == 0 {
                 joining.key = 0;
+                let used = |joining: &Joining| joining.key != 0;
+                let below = notes.joining[..notes.joined_below as usize].iter().rposition(used);
+                notes.joined_below = below.map_or(0, |last| last as u32 + 1);
             }
             if same { Ok(chunk) } else { Err((first, expected)) }
         })
@@ -257,6 +264,7 @@ mod tests {
                 (1..=plans + 1).for_each(|key| assert_eq!(board.join(key, 3, rank, "the same", None), Ok(None)));
             }
             assert_eq!(noted(board), 0, "a plan that all have made is on the board no longer");
+            board.locked(|notes| assert_eq!(notes.joined_below, 0, "and no place is looked at for it"));
             // And what comes then is compared.
             assert_eq!(board.join(7, 2, 0, "one", None), Ok(None));
             assert_eq!(board.join(7, 2, 1, "another", None), Err((0, "one".into())));
@@ -271,6 +279,20 @@ mod tests {
             (1..=plans).rev().for_each(|key| assert_eq!(board.join(key, 2, 1, "the same", None), Ok(None)));
             assert_eq!(noted(board), 0);
             board.locked(|notes| assert_eq!((notes.passing, notes.uncompared), (0, 1)));
+        });
+    }
+
+    #[test]
+    fn places_are_looked_at_up_to_the_last_in_use() {
+        with_board(|board| {
+            let below = || board.locked(|notes| notes.joined_below);
+            (1..=3).for_each(|key| assert_eq!(board.join(key, 2, 0, "the same", None), Ok(None)));
+            assert_eq!((board.join(2, 2, 1, "the same", None), below()), (Ok(None), 3));
+            // The gap is filled first.
+            assert_eq!((board.join(4, 2, 1, "the same", None), below(), noted(board)), (Ok(None), 3, 3));
+            assert_eq!((board.join(3, 2, 1, "another", None), below()), (Err((0, "the same".into())), 2));
+            assert_eq!((board.join(4, 2, 0, "the same", None), below()), (Ok(None), 1));
+            assert_eq!((board.join(1, 2, 1, "the same", None), below()), (Ok(None), 0));
         });
     }
 

@@ -55,11 +55,25 @@ impl<Q: Default> Comms<Q> {
         let known = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
         match known {
             Some(member) => Ok(member),
-            None => self.meet(handle),
+            None => self.meet(handle, (handle == self.mpi.world()).then_some(0)),
         }
     }
 
-    fn meet(&self, handle: Handle) -> Result<Arc<Member<Q>>, Unserved> {
+    /// A communicator was made from another, in a call that is collective over that one. Communicators of a lineage from the world by
+    /// such calls alone are numbered by what all their ranks know: the number of the one that they were made from, and how many
+    /// calls have made some from that, in an order that MPI asks to be the same on all its ranks. Those that one call makes have the
+    /// same number, but no rank in common, nor have those that are made from them.
+    pub(crate) fn created(&self, parent: Handle, new: Handle) -> Result<(), Unserved> {
+        let parent = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&parent).cloned();
+        if let Some(lineage) = parent.and_then(|parent| parent.next_lineage())
+            && new != self.mpi.constants().handles.comm_null
+        {
+            self.meet(new, Some(lineage))?;
+        }
+        Ok(())
+    }
+
+    fn meet(&self, handle: Handle, lineage: Option<u64>) -> Result<Arc<Member<Q>>, Unserved> {
         if handle == self.mpi.constants().handles.comm_null {
             return Err(Reason::Refused.into());
         }
@@ -69,7 +83,7 @@ impl<Q: Default> Comms<Q> {
         // SAFETY: handle and key are MPI's.
         let code = unsafe { (self.mpi.raw().comm_set_attr)(handle, self.key, value) };
         self.mpi.check("MPI_Comm_set_attr", code)?;
-        let member = Arc::new(Member::new(comm));
+        let member = Arc::new(Member::new(comm, lineage));
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         self.observers.meet(&comm);
         Ok(member)

@@ -1,6 +1,6 @@
 //! A communicator of the program, and ours for it.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use allhands_call::{Communicator, Reason, Unserved};
@@ -20,23 +20,40 @@ pub(crate) struct Member<Q> {
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
     /// same call.
     pub(crate) has_requests: AtomicBool,
+    /// Which communicator it is, where that follows from the calls that made it: see [`Comms::created`](super::comms::Comms::created).
+    lineage: Option<u64>,
+    /// How many calls have made communicators from it.
+    created: AtomicU64,
 }
 
 impl<Q: Default> Member<Q> {
-    pub(super) fn new(comm: Communicator) -> Member<Q> {
+    pub(super) fn new(comm: Communicator, lineage: Option<u64>) -> Member<Q> {
         let refusal = match comm {
             Communicator { between_groups: true, .. } => Some(Reason::Intercommunicator),
             Communicator { size: 1, .. } => Some(Reason::OneRank),
             _ => None,
         };
-        Member { comm, refusal, ours: OnceLock::new(), has_requests: AtomicBool::new(false) }
+        Member {
+            refusal,
+            ours: OnceLock::new(),
+            has_requests: AtomicBool::new(false),
+            lineage: lineage.filter(|_| !comm.between_groups),
+            created: AtomicU64::new(0),
+            comm,
+        }
+    }
+
+    /// The lineage of what a call makes from it, which counts; none if it has none itself.
+    pub(super) fn next_lineage(&self) -> Option<u64> {
+        let lineage = self.lineage?;
+        Some(descend(lineage, self.created.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Ours for it. Collective the first time.
     #[inline]
     pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group<Q>>, Unserved> {
         let ours = self.ours.get_or_init(|| {
-            let joined = waiting(|| self.comm.join(mpi));
+            let joined = waiting(|| self.comm.join(mpi, self.lineage));
             joined.map(|comm| Mutex::new(Group::new(comm))).map_err(|why| Reason::NotJoined(why.into()))
         });
         match ours {
@@ -68,5 +85,31 @@ impl<Q: Default> Member<Q> {
             Some(Err(reason)) => Some(reason.clone().into()),
             _ => None,
         }
+    }
+}
+
+/// The lineage of a communicator by that of the one that it was made from, and how many calls made some from that before. Both steps can be
+/// taken back, so that those of one parent differ; those of different parents do with all but no likelihood.
+fn descend(lineage: u64, before: u64) -> u64 {
+    let mixed = (lineage.rotate_left(32) ^ (before + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn communicators_of_different_calls_have_different_lineages() {
+        // Three generations of forty each, from the world on.
+        let children = |lineage: &u64| (0..40).map(|before| descend(*lineage, before)).collect::<Vec<_>>();
+        let (mut generation, mut all) = (vec![0], HashSet::from([0]));
+        for _ in 0..3 {
+            generation = generation.iter().flat_map(children).collect();
+            all.extend(generation.iter().copied());
+        }
+        assert_eq!(all.len(), 1 + 40 + 40 * 40 + 40 * 40 * 40);
     }
 }

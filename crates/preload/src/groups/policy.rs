@@ -1,7 +1,7 @@
 //! Which plan serves a call: the best that is known, or what the user wants.
 
 use allhands::raw::RawPlan;
-use allhands::{Error, Options, Server};
+use allhands::{Error, Options};
 use allhands_call::{Reason, Unserved};
 
 use crate::job::Forced;
@@ -39,13 +39,11 @@ impl Wish<'_> {
         make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
     ) -> Result<Result<(RawPlan, Chosen), Reason>, Unserved> {
         let (plan, why) = self.made(make)?;
-        Ok(match plan.server() {
-            Server::Library => Err(Reason::Preferred(why.into())),
-            Server::Schedule(choice) => {
-                let chosen = Chosen { algorithm: choice.to_string(), why };
-                Ok((plan, chosen))
-            }
-        })
+        if plan.is_library() {
+            return Ok(Err(Reason::Preferred(why.into())));
+        }
+        let chosen = Chosen { algorithm: plan.algorithm(), why };
+        Ok(Ok((plan, chosen)))
     }
 
     /// A plan, and why it runs what it runs.

@@ -1,0 +1,116 @@
+//! Ranks of a world that come together in some order: where they sit, and the designs of plans for them.
+//!
+//! Programs make many communicators of the same ranks, each with the same first collectives. What is thought about, made, compiled and
+//! put into words for one of them serves all, and for the others only messages and memory are to be bound to it. This is a rank's own
+//! affair: a design follows from what all ranks know alike, so it is the same whether a rank has it still or makes it anew.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use allhands_schedule::{Collective, Prepared, Schedule, Topology};
+
+use crate::choose::Evidence;
+use crate::error::Result;
+use crate::kernels::{Operation, Type};
+use crate::layout::Amount;
+use crate::plan::Options;
+use crate::program::{Buffers, Program, alike, compile, unexecutable};
+use crate::store::PlanStore;
+use crate::world::World;
+
+/// Ranks in an order.
+pub(crate) struct Company {
+    pub(crate) members: Arc<[usize]>,
+    /// This rank's place among them.
+    pub(crate) me: usize,
+    pub(crate) topology: Topology,
+    /// Whether the ranks of every node share memory.
+    pub(crate) shares: bool,
+    /// Whether some members are reached by MPI's messages only.
+    pub(crate) apart: bool,
+    /// Tells the topology from others.
+    pub(crate) seating: u64,
+    designs: Mutex<PlanStore<Wanted, Arc<Design>>>,
+}
+
+/// What designs may weigh together: a few dozen on small communicators.
+const MOST_DESIGNED: u64 = 256 << 10;
+
+/// Everything that a design depends on, beside the ranks.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Wanted {
+    pub(crate) collective: Collective,
+    pub(crate) amount: Amount,
+    pub(crate) element: (Type, usize),
+    pub(crate) root: usize,
+    /// How it is said, and known.
+    pub(crate) operation: String,
+    pub(crate) predefined: Option<Operation>,
+    pub(crate) commutative: bool,
+    pub(crate) exact: bool,
+    pub(crate) options: Options,
+    /// Whether the MPI library's own collective could serve.
+    pub(crate) library: bool,
+    /// The address of what decided, which the design keeps.
+    pub(crate) evidence: usize,
+}
+
+/// What plans for the same call on the same ranks have in common.
+pub(crate) struct Design {
+    pub(crate) prepared: Prepared,
+    pub(crate) schedule: Schedule,
+    pub(crate) amount: Amount,
+    /// Bytes of an element.
+    pub(crate) element: usize,
+    pub(crate) apart: Program,
+    /// Compiled when it is needed.
+    pub(crate) in_place: OnceLock<Program>,
+    /// The algorithm, why, and what is asked for, in words.
+    pub(crate) algorithm: String,
+    pub(crate) reason: String,
+    pub(crate) signature: String,
+    /// What decided.
+    pub(crate) _evidence: Arc<Evidence>,
+}
+
+impl Design {
+    /// The program for a run in place, which is to have the messages and the shared memory of the other: engines are connected for that.
+    pub(crate) fn in_place(&self) -> Result<&Program> {
+        if let Some(program) = self.in_place.get() {
+            return Ok(program);
+        }
+        let program = compile(&self.prepared, &self.schedule, self.element, &self.amount, Buffers::InPlace)?;
+        if !alike(&self.apart, &program) {
+            let fact = "in place it sends, takes or shares something else".into();
+            return Err(unexecutable(&self.prepared, self.schedule.rank, fact));
+        }
+        Ok(self.in_place.get_or_init(|| program))
+    }
+}
+
+impl Company {
+    pub(crate) fn new(world: &World, members: Arc<[usize]>, me: usize, topology: Topology) -> Company {
+        Company {
+            shares: world.share_memory(&members, &topology),
+            apart: world.apart(&members, &topology),
+            seating: crate::comm::fold(topology.to_string().into_bytes()),
+            members,
+            me,
+            topology,
+            designs: Mutex::new(PlanStore::new(MOST_DESIGNED)),
+        }
+    }
+
+    /// A design that was made before.
+    pub(crate) fn known(&self, wanted: &Wanted) -> Option<Arc<Design>> {
+        self.designs.lock().unwrap_or_else(PoisonError::into_inner).get(wanted).cloned()
+    }
+
+    /// Keeps a design for others like it; the one that was not used for the longest time goes.
+    pub(crate) fn keep(&self, wanted: Wanted, design: &Arc<Design>) {
+        // It holds no data, only what is to be done with them.
+        let weight = crate::raw::weight(wanted.collective, &wanted.amount, 0, self.members.len());
+        let (_, gone) =
+            self.designs.lock().unwrap_or_else(PoisonError::into_inner).insert(wanted, design.clone(), weight);
+        drop(gone);
+    }
+}
