@@ -86,6 +86,12 @@ pub fn of(at: *const u8) -> Option<Device> {
     asked(at)
 }
 
+/// Whether a driver was seen so far: without one, an address that was host memory still is.
+#[inline]
+pub fn seen() -> bool {
+    PRESENT.load(Ordering::Acquire)
+}
+
 /// Whether a driver is loaded.
 pub fn any() -> bool {
     if !PRESENT.load(Ordering::Acquire) {

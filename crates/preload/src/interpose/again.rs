@@ -40,8 +40,9 @@ struct Last {
     place: Slot,
     /// What the buffers' addresses are to be multiples of.
     align: usize,
-    /// Bytes of input and output.
+    /// Bytes of input and output, and where they lay.
     bytes: [usize; 2],
+    buffers: (*const c_void, *mut c_void),
 }
 
 thread_local! {
@@ -96,6 +97,7 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
         place,
         align: input.align().max(task.output.align()),
         bytes: [input.bytes(), task.output.bytes()],
+        buffers: (plain.send, plain.receive),
     }));
 }
 
@@ -103,6 +105,10 @@ impl Last {
     /// Whether the buffers are two that need no look.
     #[inline]
     fn fits(&self, session: &Session, plain: &Plain) -> bool {
+        // They were looked at then.
+        if self.buffers == (plain.send, plain.receive) && !device::seen() {
+            return true;
+        }
         let (send, receive) = (plain.send as usize, plain.receive as usize);
         send != 0
             && receive != 0

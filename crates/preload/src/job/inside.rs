@@ -3,47 +3,56 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Where a thread is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Program,
+    /// In our code.
+    Ours,
+    /// There, waiting for other ranks in a function of the MPI, with nothing of ours half done.
+    Waiting,
+}
+
 thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread waits in our code for other ranks, in a function of the MPI, with nothing of ours half done.
-    static WAITING: Cell<bool> = const { Cell::new(false) };
+    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
 }
 
 /// Whether this thread is in our code.
 #[inline]
 pub(crate) fn is_inside() -> bool {
-    INSIDE.get()
+    PLACE.get() != Place::Program
 }
 
 /// Whether the MPI's progress, which calls from this thread, finds nothing of ours half done there.
 pub(crate) fn is_interruptible() -> bool {
-    !INSIDE.get() || WAITING.get()
+    PLACE.get() != Place::Ours
 }
 
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
 #[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
-    struct Outside(bool, bool);
-    impl Drop for Outside {
-        fn drop(&mut self) {
-            INSIDE.set(self.0);
-            WAITING.set(self.1);
-        }
-    }
-    let _outside = Outside(INSIDE.replace(true), WAITING.replace(false));
-    catch_unwind(AssertUnwindSafe(act)).ok()
+    // The variable is looked up once: in a library that takes a call.
+    PLACE.with(|place| {
+        let _back = Back(place, place.replace(Place::Ours));
+        catch_unwind(AssertUnwindSafe(act)).ok()
+    })
 }
 
 /// Waits for other ranks in a function of the MPI. They may first wait for runs of this rank, which its progress moves on meanwhile.
 pub(crate) fn waiting<R>(act: impl FnOnce() -> R) -> R {
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            WAITING.set(self.0);
-        }
+    PLACE.with(|place| {
+        let _back = Back(place, place.replace(Place::Waiting));
+        act()
+    })
+}
+
+/// Goes back to where the thread was.
+struct Back<'a>(&'a Cell<Place>, Place);
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
     }
-    let _before = Before(WAITING.replace(true));
-    act()
 }
 
 #[cfg(test)]
