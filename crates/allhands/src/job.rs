@@ -54,7 +54,7 @@ pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
         mpi.init(if wants_thread(wanted.as_deref())? { ThreadLevel::Multiple } else { ThreadLevel::Funneled })?;
     }
     mpi.check_launcher(mpi.comm_size(mpi.world())?)?;
-    let comm = join(mpi, mpi.world())?;
+    let comm = join(mpi, mpi.world(), None)?;
     let end = (!comm.is_derived()).then(|| End(comm.state().clone()));
     let result = body(&comm)?;
     drop(comm);
@@ -86,10 +86,19 @@ impl Comm {
     /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
     /// intercommunicator.
     pub unsafe fn from_mpi(handle: usize) -> Result<Comm> {
+        // SAFETY: the caller's promise.
+        unsafe { Comm::from_creation(handle, None) }
+    }
+
+    /// The same for a communicator whose making has a number: see [`RawComm::from_creation`](crate::raw::RawComm::from_creation).
+    ///
+    /// # Safety
+    /// As above.
+    pub(crate) unsafe fn from_creation(handle: usize, creation: Option<u64>) -> Result<Comm> {
         let mpi = allhands_mpi::load()?;
         // MPICH's handles have 32 bits; sign extension of a C int must not count.
         let wide = mpi.abi() != allhands_mpi::Abi::Mpich;
-        join(mpi, if wide { handle } else { handle & 0xffff_ffff })
+        join(mpi, if wide { handle } else { handle & 0xffff_ffff }, creation)
     }
 }
 
@@ -136,7 +145,7 @@ type Invitation = [u64; 4];
 ///
 /// All ranks of a communicator come to the same one. Each of them is in every world that has all of them, and knows it since it was
 /// made (see [`RankState::make_known`]), so all find the same worlds; of several they take the first by number.
-fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
+fn join(mpi: &'static Mpi, handle: Handle, creation: Option<u64>) -> Result<Comm> {
     mpi.ensure(ThreadLevel::Single)?;
     if mpi.comm_test_inter(handle)? {
         let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
@@ -144,7 +153,7 @@ fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     }
     let (me, ranks) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
     match covering(mpi, handle, ranks)? {
-        Some((rank, members)) => derive(mpi, handle, rank, members, me),
+        Some((rank, members)) => derive(mpi, handle, rank, members, me, creation),
         None => found(mpi, handle, me, ranks),
     }
 }
@@ -179,14 +188,26 @@ fn covering(mpi: &Mpi, handle: Handle, ranks: usize) -> Result<Option<Within>> {
     Ok(covering?)
 }
 
-/// Some ranks of a world, which talk through what the world has. Their first rank numbers the communicator and tells the others,
-/// which is all that ranks of one node need.
-fn derive(mpi: &'static Mpi, handle: Handle, rank: Arc<RankState>, members: Arc<[usize]>, me: usize) -> Result<Comm> {
+/// Some ranks of a world, which talk through what the world has. Where all of them know the number of the communicator's making, and
+/// memory reaches all of them, nothing is to be told: other communicators of that number have other ranks. Else their first rank numbers
+/// the communicator and tells the others, which is all that ranks of one node need.
+fn derive(
+    mpi: &'static Mpi,
+    handle: Handle,
+    rank: Arc<RankState>,
+    members: Arc<[usize]>,
+    me: usize,
+    creation: Option<u64>,
+) -> Result<Comm> {
     let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
         unreachable!("worlds that are known are those of MPI jobs");
     };
     let company = rank.company(origin, members, me)?;
     let (members, apart) = (&company.members, company.apart);
+    if let Some(creation) = creation.filter(|_| !apart) {
+        let id = hash(&[CREATED, origin.id, creation, members[0] as u64]);
+        return Ok(Comm::derived(rank.clone(), id, company, None, origin.evidence.clone()));
+    }
     let lane = apart.then(|| job.lane_of(members, origin.topology.ranks())).flatten();
     let mut told = [0; 2];
     if me == 0 {
@@ -207,6 +228,8 @@ fn derive(mpi: &'static Mpi, handle: Handle, rank: Arc<RankState>, members: Arc<
     Ok(Comm::derived(rank.clone(), id, company, far, evidence))
 }
 
+/// Tells numbers that follow from a communicator's making from those that are drawn: no rank is this one.
+const CREATED: u64 = u64::MAX;
 /// Told where the first rank has no tags to give.
 const NO_TAGS: u64 = u64::MAX;
 

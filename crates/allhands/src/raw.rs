@@ -164,6 +164,17 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_mpi(handle)? })))
     }
 
+    /// The same for a communicator of which all ranks know by which call it was made: `creation` is the same on all its ranks, and never
+    /// that of another communicator which has a rank with it in common. On one node nothing needs to be told then, and making one waits
+    /// for nobody.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn from_creation(handle: usize, creation: u64) -> Result<RawComm> {
+        // SAFETY: the caller's promise.
+        Ok(RawComm(Rc::new(unsafe { Comm::from_creation(handle, Some(creation))? })))
+    }
+
     /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
     pub fn is_derived(&self) -> bool {
         self.0.is_derived()

@@ -44,6 +44,10 @@ pub(crate) struct Member {
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
     /// same call.
     pub(crate) requests: AtomicBool,
+    /// Which communicator it is, where that follows from the calls that made it: see [`Comms::created`].
+    lineage: Option<u64>,
+    /// How many communicators were made from it.
+    created: AtomicU64,
     /// Lines of persistent requests that were freed while another thread had the lock.
     freed: Mutex<Vec<u64>>,
 }
@@ -139,11 +143,27 @@ impl Comms {
         let known = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
         match known {
             Some(member) => Ok(member),
-            None => self.meet(session, handle),
+            None => self.meet(session, handle, (handle == session.mpi.world()).then_some(0)),
         }
     }
 
-    fn meet(&self, session: &Session, handle: Handle) -> Result<Arc<Member>, Unserved> {
+    /// A communicator was made from another, in a call that is collective over that one. Communicators of a lineage from the world by
+    /// such calls alone are numbered by what all their ranks know: the number of the one that they were made from, and how many
+    /// calls have made some from that, in an order that MPI asks to be the same on all its ranks. Those that one call makes have the
+    /// same number, but no rank in common, nor have those that are made from them.
+    pub(crate) fn created(&self, session: &Session, parent: Handle, new: Handle) -> Result<(), Unserved> {
+        let parent = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&parent).cloned();
+        let Some((parent, lineage)) = parent.and_then(|parent| Some((parent.clone(), parent.lineage?))) else {
+            return Ok(());
+        };
+        let number = parent.created.fetch_add(1, Ordering::Relaxed);
+        if new != session.mpi.constants().handles.comm_null {
+            self.meet(session, new, Some(descend(lineage, number)))?;
+        }
+        Ok(())
+    }
+
+    fn meet(&self, session: &Session, handle: Handle, lineage: Option<u64>) -> Result<Arc<Member>, Unserved> {
         let mpi = session.mpi;
         if handle == mpi.constants().handles.comm_null {
             return Err(Reason::Refused.into());
@@ -172,6 +192,8 @@ impl Comms {
             attendance: OnceLock::new(),
             ours: OnceLock::new(),
             requests: AtomicBool::new(false),
+            lineage: lineage.filter(|_| !inter),
+            created: AtomicU64::new(0),
             freed: Mutex::default(),
         });
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
@@ -276,7 +298,13 @@ impl Member {
     /// Joins on all ranks, or on none of them.
     fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
         // SAFETY: the program's communicator, which it is calling with, and no intercommunicator.
-        let joined = match unsafe { RawComm::from_mpi(self.handle) } {
+        let joined = unsafe {
+            match self.lineage {
+                Some(lineage) => RawComm::from_creation(self.handle, lineage),
+                None => RawComm::from_mpi(self.handle),
+            }
+        };
+        let joined = match joined {
             // It is so on every rank.
             Ok(comm) if comm.is_derived() => return Ok(comm),
             joined => joined,
@@ -412,6 +440,13 @@ impl Group {
     }
 }
 
+/// The number of a communicator by that of the one that it was made from, and how many calls made some from that before. Both steps can be
+/// taken back, so that numbers of one parent differ; those of different parents do with all but no likelihood.
+fn descend(lineage: u64, before: u64) -> u64 {
+    let mixed = (lineage.rotate_left(32) ^ (before + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
+}
+
 /// The call by which each of so many ranks tells all others its counts for each of them.
 pub(crate) fn counts_told(ranks: usize) -> RawCall {
     let (collective, amount) = (Collective::Allgather, Amount::Each(ranks));
@@ -450,5 +485,22 @@ impl Wish<'_> {
             }
             planned => Ok(planned?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn communicators_of_different_calls_have_different_numbers() {
+        // Three generations of forty each, from the world on.
+        let children = |lineage: &u64| (0..40).map(|before| descend(*lineage, before)).collect::<Vec<_>>();
+        let (mut generation, mut all) = (vec![0], HashSet::from([0]));
+        for _ in 0..3 {
+            generation = generation.iter().flat_map(children).collect();
+            all.extend(generation.iter().copied());
+        }
+        assert_eq!(all.len(), 1 + 40 + 40 * 40 + 40 * 40 * 40);
     }
 }

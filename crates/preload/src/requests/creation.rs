@@ -1,6 +1,6 @@
 //! Functions that make communicators from others.
 //!
-//! Where a non-blocking or persistent collective was called on a communicator before, which all its ranks know alike, a new one that is
+//! A communicator that they make gets its number here: see [`Comms::created`](crate::comms::Comms::created). Where a non-blocking or persistent collective was called on a communicator before, which all its ranks know alike, a new one that is
 //! made from it gets one of ours at once, so that its collectives can begin without waiting.
 
 // Functions have as many arguments as MPI's.
@@ -12,11 +12,12 @@ use std::sync::atomic::Ordering;
 use allhands_mpi::Handle;
 
 use crate::entries::function;
+use crate::failure::{Unserved, fault, raise};
 use crate::session;
 
 macro_rules! creation {
     ($name:literal ($($arg:ident: $type:ty),*) from $comm:ident to $new:ident) => {
-        function! { $name "" ($($arg: $type),*), own => created($comm, $new, own), None }
+        function! { $name "" ($($arg: $type),*), own => created(concat!("MPI_", $name), $comm, $new, own), None }
     };
 }
 
@@ -39,16 +40,24 @@ creation! { "Dist_graph_create_adjacent"
 (comm: Handle, inward: c_int, sources: List, source_weights: List, outward: c_int, targets: List, target_weights: List,
  info: Handle, reorder: c_int, new: Place) from comm to new }
 
-fn created(comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn created(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
     let code = own();
     let Some(session) = session::current().filter(|_| code == 0) else { return code };
-    if session.comms.has_requests(session.mpi.abi().handle(comm)) {
-        // SAFETY: MPI has written the communicator there.
-        let made = unsafe { session.mpi.abi().read_handle(new) };
-        let prepared = session::inside(|| session.comms.prepare(session, made));
-        if let Some(Some(member)) = prepared {
+    let comm = session.mpi.abi().handle(comm);
+    // SAFETY: MPI has written the communicator there.
+    let made = unsafe { session.mpi.abi().read_handle(new) };
+    let numbered = session::inside(|| {
+        session.comms.created(session, comm, made)?;
+        if session.comms.has_requests(comm)
+            && let Some(member) = session.comms.prepare(session, made)
+        {
             member.requests.store(true, Ordering::Release);
         }
+        Ok(())
+    });
+    match numbered {
+        Some(Err(Unserved::Failed(error))) => raise(session.mpi, function, comm, &error),
+        None => fault(session.mpi, function, comm),
+        Some(_) => code,
     }
-    code
 }

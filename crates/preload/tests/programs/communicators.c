@@ -3,7 +3,7 @@
  *     communicators [how many] [alive]
  *
  * Duplicates of the world and halves of it by turns, each with a sum of eight bytes; freed at once, or kept alive to the end, when all of
- * them are used once more. */
+ * them are used once more. In the end some that are made in other ways, from one another, and used in another order than they were made. */
 #include <unistd.h>
 
 #include "check.h"
@@ -27,6 +27,70 @@ static void sum_on(MPI_Comm comm, int number) {
     wanted = n * (n - 1) / 2.0 + (double)n * number;
     MPI_Allreduce(&one, &all, 1, MPI_DOUBLE, MPI_SUM, comm);
     CHECK(all == wanted, "communicator %d: the sum is %g, not %g", number, all, wanted);
+}
+
+/* Sums on communicators of which ranks must know alike which one is meant, whatever made it, and whatever had its handle before. */
+static void related(void) {
+    int me, n, sizes[2] = {1, 0}, periods[2] = {0, 0}, kept[2] = {0, 1}, some[1] = {0};
+    MPI_Comm first, grouped, copy, half, begun, one, other, part, after, grid, line;
+    MPI_Group all, low;
+    MPI_Request request;
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    /* By a call that is not collective over the world, perhaps with a handle that was freed just now. */
+    MPI_Comm_dup(MPI_COMM_WORLD, &first);
+    sum_on(first, 1);
+    MPI_Comm_free(&first);
+    MPI_Comm_create_group(MPI_COMM_WORLD, all, 7, &grouped);
+    sum_on(grouped, 2);
+    MPI_Comm_dup(grouped, &copy);
+    MPI_Comm_split(copy, me % 2, -me, &half);
+    sum_on(half, 3);
+    sum_on(copy, 4);
+    MPI_Comm_idup(MPI_COMM_WORLD, &begun, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&copy);
+    MPI_Comm_dup(begun, &copy);
+    sum_on(copy, 5);
+    sum_on(begun, 6);
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&begun);
+    MPI_Comm_free(&grouped);
+    /* Siblings, and their children, of which the later one is used first; halves come to them at different times. */
+    MPI_Comm_split(MPI_COMM_WORLD, me % 2, me, &half);
+    MPI_Comm_dup(half, &one);
+    MPI_Comm_dup(half, &other);
+    if (me % 2) sum_on(half, 7);
+    sum_on(other, 8 + me % 2);
+    sum_on(one, 10 + me % 2);
+    if (!(me % 2)) sum_on(half, 12);
+    MPI_Comm_free(&one);
+    MPI_Comm_dup(half, &one);
+    sum_on(one, 13);
+    sum_on(other, 14);
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&one);
+    MPI_Comm_free(&other);
+    /* Some ranks get none, and all count it. */
+    MPI_Group_incl(all, 1, some, &low);
+    MPI_Comm_create(MPI_COMM_WORLD, low, &part);
+    MPI_Comm_split(MPI_COMM_WORLD, me == 0 ? MPI_UNDEFINED : 1, -me, &after);
+    if (after != MPI_COMM_NULL) sum_on(after, 15), MPI_Comm_free(&after);
+    MPI_Comm_dup(MPI_COMM_WORLD, &after);
+    sum_on(after, 16);
+    if (part != MPI_COMM_NULL) sum_on(part, 17), MPI_Comm_free(&part);
+    MPI_Comm_free(&after);
+    sizes[1] = n;
+    MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, periods, 1, &grid);
+    MPI_Cart_sub(grid, kept, &line);
+    sum_on(line, 18);
+    sum_on(grid, 19);
+    MPI_Comm_free(&line);
+    MPI_Comm_free(&grid);
+    MPI_Group_free(&low);
+    MPI_Group_free(&all);
 }
 
 int main(int count, char **words) {
@@ -55,6 +119,7 @@ int main(int count, char **words) {
             sum_on(comms[i], 2 * i);
             MPI_Comm_free(&comms[i]);
         }
+    related();
     MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (me == 0)
         printf("%d communicators in %.3f s, %.1f KiB of address space each\n", how_many, slowest,
