@@ -35,7 +35,7 @@ int main(int count, char **words) {
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     int most = words_of(shapes, shapes);
     long *in = filled((size_t)most * sizeof *in), *out = filled((size_t)most * n * sizeof *out);
-    int calls = 0;
+    int calls = 0, gathers = 0;
     double *reducing = malloc((size_t)shapes * rounds * sizeof *reducing), *gathering = malloc((size_t)shapes * rounds * sizeof *gathering);
     for (int round = 0; round < rounds; round++) {
         /* The first round makes plans. */
@@ -45,11 +45,18 @@ int main(int count, char **words) {
             for (int i = 0; i < length; i++) in[i] = given(me, shape, i);
             double begun = MPI_Wtime();
             MPI_Allreduce(in, out, length, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-            reducing[calls] = MPI_Wtime() - begun;
+            reducing[calls++] = MPI_Wtime() - begun;
             for (int i = 0; i < length; i++) CHECK(out[i] == summed(shape, i), "shape %d: sum %d is %ld", shape, i, out[i]);
-            begun = MPI_Wtime();
+        }
+    }
+    for (int round = 0; round < rounds; round++) {
+        if (round == 1) gathers = 0;
+        for (int shape = 1; shape <= shapes; shape++) {
+            int length = words_of(shape, shapes);
+            for (int i = 0; i < length; i++) in[i] = given(me, shape, i);
+            double begun = MPI_Wtime();
             MPI_Allgather(in, length, MPI_LONG, out, length, MPI_LONG, MPI_COMM_WORLD);
-            gathering[calls++] = MPI_Wtime() - begun;
+            gathering[gathers++] = MPI_Wtime() - begun;
             for (int r = 0; r < n; r++)
                 for (int i = 0; i < length; i++)
                     CHECK(out[r * length + i] == given(r, shape, i), "shape %d: word %d of rank %d is %ld", shape, i, r, out[r * length + i]);
@@ -69,6 +76,6 @@ int main(int count, char **words) {
             for (int i = 0; i < 8; i++)
                 CHECK(takes[8 * r + i] == (i < counts[r] ? given(r, shape, 8 * me + i) : -1), "alltoallv %d: word %d of rank %d", shape, i, r);
     }
-    if (me == 0) printf("shapes: %d in turn: an allreduce takes %.0f ns, an allgather %.0f ns\n", shapes, median(reducing, calls), median(gathering, calls));
+    if (me == 0) printf("shapes: %d in turn: an allreduce takes %.0f ns, an allgather %.0f ns\n", shapes, median(reducing, calls), median(gathering, gathers));
     return verdict("shapes");
 }
