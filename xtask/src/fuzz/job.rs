@@ -16,6 +16,9 @@ const FOLDER: &str = "crates/preload/tests/fuzz";
 /// Without us, and at least with us, a script may take so long on two busy cores.
 pub(super) const GENEROUS: Duration = Duration::from_secs(60);
 
+/// So often a launcher may be tried.
+const LAUNCHES: usize = 3;
+
 /// The interpreter for one MPI.
 pub(super) struct Program<'a> {
     allhands: PathBuf,
@@ -57,23 +60,45 @@ impl<'a> Program<'a> {
     }
 
     pub(super) fn without(&self, setting: &Setting, scripts: &[Script], most: Duration) -> Result<Outcome> {
-        self.run(preload::without(self.library, setting.ranks), setting, scripts, most)
+        self.run(|| preload::without(self.library, setting.ranks), setting, scripts, most)
     }
 
     pub(super) fn with(&self, setting: &Setting, scripts: &[Script], most: Duration) -> Result<Outcome> {
-        let mut command = preload::exec(&self.allhands, self.library, setting.ranks, &[]);
-        command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
-        self.run(command, setting, scripts, most)
+        let launcher = || {
+            let mut command = preload::exec(&self.allhands, self.library, setting.ranks, &[]);
+            command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
+            command
+        };
+        self.run(launcher, setting, scripts, most)
     }
 
-    fn run(&self, mut command: Command, setting: &Setting, scripts: &[Script], most: Duration) -> Result<Outcome> {
+    fn run(
+        &self,
+        launcher: impl Fn() -> Command,
+        setting: &Setting,
+        scripts: &[Script],
+        most: Duration,
+    ) -> Result<Outcome> {
         std::fs::write(&self.scripts, script::written(setting, scripts, ""))
             .map_err(|error| format!("{} cannot be written: {error}", self.scripts.display()))?;
-        command.arg(&self.file).arg(&self.scripts).arg(most.as_secs().to_string());
-        // Open MPI 5.0 adds INT8 wrongly with these.
-        command.env("OMPI_MCA_op", "^avx");
+        let command = || {
+            let mut command = launcher();
+            command.arg(&self.file).arg(&self.scripts).arg(most.as_secs().to_string());
+            // Open MPI 5.0 adds INT8 wrongly with these.
+            command.env("OMPI_MCA_op", "^avx");
+            command
+        };
         // Each script has the time; the ranks themselves say where they are when it is over.
-        let ended = launch(command, most * scripts.len() as u32 + GENEROUS)?;
+        let mut tries = 0;
+        let ended = loop {
+            tries += 1;
+            let ended = launch(command(), most * scripts.len() as u32 + GENEROUS)?;
+            // On a busy machine a launcher may fail before there is a rank, which says which script it begins.
+            if tries == LAUNCHES || ended.status.is_some_and(|status| status.success()) || ended.out.contains("script ")
+            {
+                break ended;
+            }
+        };
         let times: Vec<Duration> = ended.out.lines().filter_map(time).collect();
         let whole = ended.status.is_some_and(|status| status.success())
             && ended.left.is_empty()

@@ -223,6 +223,15 @@ impl Fuzzer {
         } else {
             shrink::shrunk(program, setting, &script, true)?
         };
+        if let Some((shorter, _)) = &shrunk
+            && let Some(what) = shrink::fails_without_us(program, setting, shorter)?
+        {
+            self.others += 1;
+            let about = format!("not ours: {} fails without us\n{what}", library.title);
+            let file = self.kept(library, setting, std::slice::from_ref(shorter), &about, "not-ours")?;
+            self.say(&format!("{seed}: made shorter, it fails without us ({file})"));
+            return Ok(());
+        }
         let (scripts, how, said) = match shrunk {
             Some((script, said)) => (vec![script], "", said),
             // Alone it goes well; what ran before it in the same job may be what matters.

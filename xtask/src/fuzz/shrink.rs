@@ -12,6 +12,16 @@ const HANGS: Duration = Duration::from_secs(20);
 /// What failed in company is tried so often alone.
 const TRIES: usize = 3;
 
+/// Whether a script fails without us, too, in one of a few tries: among others it may have ended well by chance.
+pub(super) fn fails_without_us(program: &Program, setting: &Setting, script: &Script) -> Result<Option<String>> {
+    for _ in 0..TRIES {
+        if let Verdict::Failed(what) = program.without(setting, std::slice::from_ref(script), HANGS)?.verdict {
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
 /// No longer than this.
 const MOST: Duration = Duration::from_secs(240);
 

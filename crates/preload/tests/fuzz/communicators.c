@@ -28,8 +28,16 @@ void group_freed(Actor *actor, int slot) {
     released_of_slot(actor, slot);
     for (int w = 0; w < WINDOWS; w++)
         if (actor->windows[w].slot == slot) window_freed(actor, &actor->windows[w]);
-    for (int i = 0; i < actor->count; i++)
-        if (actor->pending[i]->slot == slot) actor->pending[i]->slot = -1;
+    for (int i = 0; i < actor->count;) {
+        Pending *pending = actor->pending[i];
+        if (pending->slot == slot && pending->active && FREED_COMMUNICATORS_CRASH) {
+            complete_one(actor, pending);
+            i = 0;
+            continue;
+        }
+        if (pending->slot == slot) pending->slot = -1;
+        i++;
+    }
     OK(MPI_Comm_free(&group->comm));
     if (group->comm != MPI_COMM_NULL) wrong(actor, "a freed communicator is not null");
     group->there = 0;

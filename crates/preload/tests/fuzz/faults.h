@@ -30,6 +30,12 @@
 /* Intel MPI 2021.18: the second run of a persistent allgather leaves its buffer as it was if the elements have gaps. */
 #define PERSISTENT_GAPS_ARE_FORGOTTEN ON_INTEL
 
+/* MPICH 5.0.2: threads that use files at the same time wait for ever, each for other ranks with the lock that the other needs. */
+#define FILES_OF_THREADS_HANG ON_MPICH
+
+/* Open MPI 5.0.11: a collective of its own that was begun crashes if its communicator is freed before it has sent everything. */
+#define FREED_COMMUNICATORS_CRASH ON_OPEN_MPI
+
 /* Intel MPI 2021.18: a collective on a duplicated intercommunicator hangs if one group has made more communicators than the other. */
 #define DUPLICATED_INTERCOMMUNICATORS_HANG ON_INTEL
 

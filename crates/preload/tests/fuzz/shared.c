@@ -135,7 +135,7 @@ void run_window(Actor *actor) {
 void run_file(Actor *actor) {
     const Line *line = actor->line;
     const Group *g = &actor->groups[number(line, "group", 0) % GROUPS];
-    if (!g->there || g->inter) return;
+    if (!g->there || g->inter || (FILES_OF_THREADS_HANG && several_threads)) return;
     uint64_t seed = number(line, "seed", 0);
     long count = number(line, "count", 10);
     const char *folder = getenv("TMPDIR");
