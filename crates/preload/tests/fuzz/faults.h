@@ -30,6 +30,9 @@
 /* Intel MPI 2021.18: the second run of a persistent allgather leaves its buffer as it was if the elements have gaps. */
 #define PERSISTENT_GAPS_ARE_FORGOTTEN ON_INTEL
 
+/* Intel MPI 2021.18: a rank that only calls MPI_Request_get_status does not always move its persistent collectives on. */
+#define LOOKING_MOVES_NOTHING ON_INTEL
+
 /* MPICH 5.0.2: threads that use files at the same time wait for ever, each for other ranks with the lock that the other needs. */
 #define FILES_OF_THREADS_HANG ON_MPICH
 
