@@ -126,6 +126,7 @@ static void access_run(Actor *actor, Window *window) {
 }
 
 void run_window(Actor *actor) {
+    if (WINDOWS_OF_THREADS_CRASH && several_threads) return;
     const Line *line = actor->line;
     Window *window = &actor->windows[number(line, "slot", 0) % WINDOWS];
     if (!strncmp(line->text, "window", 6)) made(actor, window, number(line, "group", 0) % GROUPS, is(line, "how", "allocate"));
