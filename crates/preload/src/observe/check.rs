@@ -41,6 +41,8 @@ struct Asked {
     both: Box<Both>,
     /// This rank of the communicator.
     rank: usize,
+    /// Where it is made: freed before, it would crash Open MPI 5.0.11.
+    _private: Arc<Private>,
 }
 
 /// A call of one rank.
@@ -108,12 +110,12 @@ impl Observer for Check {
     fn arrives<'a>(&'a self, call: &Announced<'_>, meanwhile: &dyn Fn()) -> Result<Option<Stay<'a>>, Unserved> {
         let Some(private) = self.private(call.comm) else { return Ok(None) };
         let rank = call.comm.rank;
-        let both = self.reduced(private.handle, Record::new(rank, self.me, &call.text), meanwhile)?;
+        let both = self.reduced(&private, Record::new(rank, self.me, &call.text), meanwhile)?;
         if let Some(sentence) = both.difference() {
             end(self.mpi, rank, &sentence, Others::Know);
         }
         if let Some((given, expected)) = call.said.exchanged.get() {
-            self.exchanged(private.handle, rank, given, expected, meanwhile)?;
+            self.exchanged(&private, rank, given, expected, meanwhile)?;
         }
         Ok(None)
     }
@@ -123,7 +125,7 @@ impl Observer for Check {
     fn begins(&self, call: &Announced<'_>) -> Result<(), Unserved> {
         let private = lock(&self.privates).get(&call.comm.number).cloned().flatten();
         let Some(private) = private else { return Ok(()) };
-        let asked = self.ask(private.handle, Record::new(call.comm.rank, self.me, &call.text))?;
+        let asked = self.ask(&private, Record::new(call.comm.rank, self.me, &call.text))?;
         lock(&self.asked).push(asked);
         self.look()
     }
@@ -190,7 +192,7 @@ impl Check {
     /// Whether every rank of an alltoallv gets as much as it expects, once it is clear that all are in one.
     fn exchanged(
         &self,
-        comm: Handle,
+        private: &Arc<Private>,
         me: usize,
         given: &[u64],
         expected: &[u64],
@@ -200,7 +202,7 @@ impl Check {
         // SAFETY: a word for each rank, and one from each.
         unsafe {
             let (from, to) = (given.as_ptr().cast(), came.as_mut_ptr().cast());
-            mpi.alltoall(from, to, 1, mpi.constants().types.uint64_t, comm)?;
+            mpi.alltoall(from, to, 1, mpi.constants().types.uint64_t, private.handle)?;
         }
         let wrong = came.iter().zip(expected).enumerate().find(|(_, (came, expected))| came != expected);
         let sentence = wrong.map(|(other, (came, expected))| {
@@ -210,28 +212,33 @@ impl Check {
         });
         let mut mine = Record::new(me, self.me, sentence.as_deref().unwrap_or_default());
         mine.hash = u64::from(sentence.is_some());
-        let Both { most, .. } = self.reduced(comm, mine, meanwhile)?;
+        let Both { most, .. } = self.reduced(private, mine, meanwhile)?;
         if most.hash != 0 {
             end(mpi, me, &most.to_string(), Others::Know);
         }
         Ok(())
     }
 
-    fn ask(&self, comm: Handle, mine: Record) -> Result<Asked, Unserved> {
+    fn ask(&self, private: &Arc<Private>, mine: Record) -> Result<Asked, Unserved> {
         let mpi = self.mpi;
-        let mut asked =
-            Asked { request: 0, both: Box::new(Both { least: mine, most: mine }), rank: mine.rank as usize };
+        let mut asked = Asked {
+            request: 0,
+            both: Box::new(Both { least: mine, most: mine }),
+            rank: mine.rank as usize,
+            _private: private.clone(),
+        };
         let Some(iallreduce) = mpi.raw().iallreduce else { return Err(Reason::NoIallreduce.into()) };
         let (in_place, at) = (mpi.in_place().cast_const(), (&raw mut *asked.both).cast());
         // SAFETY: one element of its type in place, with its operation, which stays there until the request is done.
-        let code = unsafe { iallreduce(in_place, at, 1, self.both, self.outermost, comm, &mut asked.request) };
+        let code =
+            unsafe { iallreduce(in_place, at, 1, self.both, self.outermost, private.handle, &mut asked.request) };
         mpi.check("MPI_Iallreduce", code)?;
         Ok(asked)
     }
 
     /// The outermost of all ranks' records. Waits for them, who may wait for what this rank has under way.
-    fn reduced(&self, comm: Handle, mine: Record, meanwhile: &dyn Fn()) -> Result<Both, Unserved> {
-        let mut asked = self.ask(comm, mine)?;
+    fn reduced(&self, private: &Arc<Private>, mine: Record, meanwhile: &dyn Fn()) -> Result<Both, Unserved> {
+        let mut asked = self.ask(private, mine)?;
         let mut patience = Patience::default();
         while !self.mpi.test_done(&mut asked.request)? {
             self.look()?;
