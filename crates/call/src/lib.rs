@@ -15,6 +15,7 @@ pub mod device;
 pub mod failure;
 pub mod handles;
 mod layout;
+pub mod locks;
 mod memory;
 mod numbers;
 mod operations;

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use allhands::Options;
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands_call::handles::Handles;
+use allhands_call::locks::{lock, try_lock};
 use allhands_call::{Communicator, Task, counts};
 use allhands_mpi::{Handle, Mpi};
 
@@ -87,16 +88,12 @@ pub(crate) fn forget() {
 impl Member {
     /// Waits for a thread that has it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Ours> {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ours)
     }
 
     /// None if another thread has it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Ours>> {
-        match self.ours.try_lock() {
-            Ok(ours) => Some(ours),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_lock(&self.ours)
     }
 }
 

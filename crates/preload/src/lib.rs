@@ -19,6 +19,5 @@
 mod groups;
 mod interpose;
 mod job;
-mod locks;
 mod observe;
 mod requests;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use allhands_call::handles::Handles;
-use allhands_call::{Communicator, Reason, Unserved};
+use allhands_call::{Communicator, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use super::member::Member;
-use crate::locks::lock;
 use crate::observe::Observers;
+use allhands_call::locks::lock;
 
 /// Calls that are passed on alike: on which communicator, what, and why.
 type Like = (u64, Collective, Option<usize>, String);
@@ -74,9 +74,6 @@ impl<Q: Default> Comms<Q> {
     }
 
     fn meet(&self, handle: Handle, lineage: Option<u64>) -> Result<Arc<Member<Q>>, Unserved> {
-        if handle == self.mpi.constants().handles.comm_null {
-            return Err(Reason::Refused.into());
-        }
         let comm = Communicator::of(self.mpi, handle, self.met.fetch_add(1, Ordering::Relaxed))?;
         // Any value but null, which might mean that there is none.
         let value = (&raw const *self).cast_mut().cast::<c_void>();

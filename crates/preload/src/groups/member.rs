@@ -8,7 +8,7 @@ use allhands_mpi::Mpi;
 
 use super::group::Group;
 use crate::job::waiting;
-use crate::locks::{lock, try_lock};
+use allhands_call::locks::{lock, try_lock};
 
 /// A communicator of the program.
 pub(crate) struct Member<Q> {

@@ -14,8 +14,8 @@ use allhands_schedule::Collective;
 
 use super::session::Session;
 use crate::job::inside;
-use crate::locks::lock;
 use crate::requests::{self, Group, Member};
+use allhands_call::locks::lock;
 
 /// Arguments that are a few numbers and two buffers.
 #[derive(Clone, Copy)]

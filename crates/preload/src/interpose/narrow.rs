@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// An argument of a function with large counts, and of the one with `int` counts.
 pub(super) trait Narrow: Copy {

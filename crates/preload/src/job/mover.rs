@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use allhands_mpi::{Abi, Mpi, ThreadLevel};
 
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// What calls us.
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use allhands_mpi::{Handle, Mpi};
 
 use super::observer::{Announced, Observer, Stay};
 use crate::job::waiting;
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// What comparing needs besides a communicator.
 pub(super) struct Check {

@@ -69,6 +69,13 @@ pub(crate) struct Announced<'a> {
     pub(crate) said: Said,
 }
 
+impl<'a> Announced<'a> {
+    /// Puts a call whose arguments were listened to while they were read into words.
+    pub(crate) fn new(comm: &'a Communicator, function: &str, said: Said, refused: bool) -> Announced<'a> {
+        Announced { comm, text: said.words(function, refused), said }
+    }
+}
+
 /// Who serves a call that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Turn {

@@ -1,6 +1,6 @@
 //! All observers of a job, asked as one.
 
-use allhands_call::{Communicator, Said, Unserved};
+use allhands_call::{Communicator, Unserved};
 use allhands_mpi::Mpi;
 use allhands_schedule::Collective;
 
@@ -104,12 +104,5 @@ impl Observers {
 
     pub(crate) fn end(&self) {
         self.all.iter().for_each(|observer| observer.ends());
-    }
-}
-
-impl<'a> Announced<'a> {
-    /// Puts a call whose arguments were listened to while they were read into words.
-    pub(crate) fn new(comm: &'a Communicator, function: &str, said: Said, refused: bool) -> Announced<'a> {
-        Announced { comm, text: said.words(function, refused), said }
     }
 }

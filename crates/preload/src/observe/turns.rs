@@ -11,7 +11,7 @@ use allhands_schedule::Collective;
 
 use super::observer::{Observer, Turn};
 use super::report::class;
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// Calls of one collective and size class; none of an alltoallv, whose ranks do not know how much the others move.
 type Kind = (Collective, Option<u64>);

@@ -15,7 +15,7 @@ use allhands_mpi::Mpi;
 
 use super::observer::{Announced, Observer, Stay};
 use super::roll::{Roll, Whereabouts};
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// What all threads of the process know of its calls.
 pub(super) struct Watch {

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex};
 use allhands_call::{Object, Task, Types, Unserved};
 use allhands_mpi::Mpi;
 
-use crate::locks::lock;
+use allhands_call::locks::lock;
 
 /// What runs use.
 static USED: LazyLock<Mutex<Used>> = LazyLock::new(Mutex::default);

@@ -14,8 +14,8 @@ use allhands_mpi::{Handle, Mpi};
 use super::deferred_free::Lasting;
 use super::proxies::{Proxies, Proxy};
 use crate::groups::Chosen;
-use crate::locks::lock;
 use crate::observe::{By, Observers, Served};
+use allhands_call::locks::lock;
 
 /// How many runs are under way.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);

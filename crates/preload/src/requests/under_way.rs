@@ -18,8 +18,8 @@ use super::proxies::Proxy;
 use super::run::{Endings, Failure, Origin, Run, under_way};
 use crate::groups::{self, Wish};
 use crate::job::{Forced, Job, Moved, Mover};
-use crate::locks::{lock, try_lock};
 use crate::observe::Observers;
+use allhands_call::locks::{lock, try_lock};
 
 pub(crate) type Member = groups::Member<Lines>;
 pub(crate) type Group = groups::Group<Lines>;
@@ -84,10 +84,10 @@ impl Requests {
             let Some(mut group) = member.try_group() else { return true };
             let (comm, lines) = group.parts();
             // The MPI may call from inside its locks, so nothing here waits for another thread.
-            let Some(_alone) = comm.alone() else { return true };
+            let Some(alone) = comm.alone() else { return true };
             lines.step(&self.endings);
             let stays = lines.busy();
-            drop(_alone);
+            drop(alone);
             drop(group);
             if !stays {
                 idle.push(member.clone());

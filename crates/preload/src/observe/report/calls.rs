@@ -9,8 +9,8 @@ use allhands_schedule::Collective;
 use super::samples::Samples;
 use super::units::class;
 use super::whole::{Compared, Key, Part, Row, Side, Tally};
-use crate::locks::lock;
 use crate::observe::observer::By;
+use allhands_call::locks::lock;
 
 /// The calls of this rank.
 pub(super) struct Calls {
