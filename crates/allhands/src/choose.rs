@@ -212,6 +212,11 @@ impl Evidence {
         Evidence { tuning, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
     }
 
+    /// The same where all ranks together have so many cores, if that is known.
+    pub(crate) fn on_cores(self, cores: usize) -> Evidence {
+        Evidence { cores: Some(cores).filter(|cores| *cores > 0), ..self }
+    }
+
     /// The same with another tuning file.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Evidence {
         Evidence { tuning: Some(tuning), cores: self.cores, ..Evidence::of_machine(self.machine.clone()) }
@@ -301,7 +306,9 @@ impl Evidence {
         };
         let typical = Problem::new(problem.collective, topology).with_reduction(problem.reduction);
         let crowded = self.cores.filter(|&cores| cores < problem.ranks());
-        let machine = crowded.map(|cores| self.machine.crowded(typical.topology.regions(1) as f64 / cores as f64));
+        let of_a_core = |many: usize, cores: usize| many as f64 / cores as f64;
+        let (ranks, nodes) = (problem.ranks(), typical.topology.regions(1));
+        let machine = crowded.map(|cores| self.machine.crowded(of_a_core(ranks, cores), of_a_core(nodes, cores)));
         let machine = machine.as_ref().unwrap_or(&self.machine);
         let ranked = best_choices(&typical, Amount::bytes(bytes as u64), machine, able.allowance).unwrap_or_default();
         // The counts and the root of this call are looked at here.

@@ -222,6 +222,7 @@ impl Engine {
     /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
     /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
+        self.world.node.be_seen();
         self.run = self.run.wrapping_add(1);
         self.at = 0;
         let shared = self.common.as_ref().map_or(std::ptr::null_mut(), |common| {

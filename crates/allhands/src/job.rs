@@ -277,7 +277,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let Agreed { id, evidence, topology, progress, single_copy } = Agreed::of_first(mpi, comm, me)?;
+    let Agreed { id, texts, topology, progress, single_copy } = Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
@@ -293,7 +293,9 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     };
     let (socket, numa) = seating::mine();
     let able = node.is_ok() && (threads || !helped);
-    let all = gather(mpi, comm, [machine as u64, socket, numa, neighbours[0] as u64, u64::from(able)])?;
+    let cores = node.as_ref().map_or(0, Node::cores);
+    let mine = [machine as u64, socket, numa, neighbours[0] as u64, cores as u64, u64::from(able)];
+    let all = gather(mpi, comm, mine)?;
     // From here on all find the same.
     if let Some(unable) = all.iter().position(|[.., able]| *able == 0) {
         let node = node.map_err(|error| Error::Memory { reason: error.to_string() })?;
@@ -317,7 +319,10 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             Topology::grouped(&places.collect::<Vec<_>>())?
         }
     };
-    let homes = all.iter().map(|[_, _, _, home, _]| *home as usize).collect();
+    let homes = all.iter().map(|[_, _, _, home, ..]| *home as usize).collect();
+    let firsts = all.iter().enumerate().filter(|(rank, [machine, ..])| *rank as u64 == *machine);
+    let cores = firsts.map(|(_, [_, _, _, _, cores, _])| *cores as usize).sum();
+    let evidence = evidence(mpi, me, texts, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
     let origin = Origin { id, topology, evidence, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
@@ -440,13 +445,14 @@ impl NodeMemory {
 }
 
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.
-static KNOWN: Mutex<Option<(Texts, Arc<Evidence>)>> = Mutex::new(None);
+static KNOWN: Mutex<Option<(Texts, usize, Arc<Evidence>)>> = Mutex::new(None);
 
 /// What all ranks of a world go by: the first one's settings, which others may see otherwise.
 struct Agreed {
     /// Tells the world from others of its ranks.
     id: u64,
-    evidence: Arc<Evidence>,
+    /// What `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name.
+    texts: Texts,
     /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS` and `ALLHANDS_SINGLE_COPY`.
     topology: Option<String>,
     progress: Option<String>,
@@ -484,18 +490,19 @@ impl Agreed {
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
         });
-        let evidence = evidence(mpi, me, Texts { tuning, machine });
-        Ok(Agreed { id, evidence, topology, progress, single_copy })
+        Ok(Agreed { id, texts: Texts { tuning, machine }, topology, progress, single_copy })
     }
 }
 
-fn evidence(mpi: &Mpi, me: usize, texts: Texts) -> Arc<Evidence> {
+/// What speaks for algorithms on the cores that all ranks have together.
+fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, evidence)) = known.as_ref().filter(|(known, _)| *known == texts) {
+    if let Some((.., evidence)) = known.as_ref().filter(|(known, on, _)| (known, *on) == (&texts, cores)) {
         return evidence.clone();
     }
-    let evidence = Arc::new(Evidence::of_texts(&texts, Some(&version(mpi)), me == 0));
-    *known = Some((texts, evidence.clone()));
+    let evidence = Evidence::of_texts(&texts, Some(&version(mpi)), me == 0).on_cores(cores);
+    let evidence = Arc::new(evidence);
+    *known = Some((texts, cores, evidence.clone()));
     evidence
 }
 

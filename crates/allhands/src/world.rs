@@ -9,7 +9,7 @@ use allhands_schedule::Topology;
 use crate::error::{Error, Result};
 use crate::far::Job;
 use crate::gate::Gate;
-use crate::node::bell::Patience;
+use crate::node::ladder::{Ladder, Wait};
 use crate::node::memory::Mapping;
 use crate::node::{Arrived, Chunk, Node, Reach};
 use crate::shelf::{Need, Shelf};
@@ -22,9 +22,7 @@ pub(crate) struct World {
     places: Box<[Option<usize>]>,
     /// The ranks of the node, by place.
     neighbours: Box<[usize]>,
-    patience: Patience,
-    /// Whether the node's ranks outnumber its cores.
-    crowded: bool,
+    ladder: Ladder,
     timeout: Duration,
     /// Of every rank, the first of those whose memory it shares; none where all share the same.
     homes: Option<Vec<usize>>,
@@ -54,8 +52,6 @@ pub(crate) enum Way {
 const NAP_OF_THREADS: Duration = Duration::from_millis(20);
 /// MPI ranks drive MPI's progress, for messages of ours and of the program's, at least so often.
 const NAP_WITH_MPI: Duration = Duration::from_millis(1);
-/// While a message of MPI's is awaited, which rings no bell.
-const NAP_FOR_MPI: Duration = Duration::from_micros(100);
 /// How often a process that waits looks whether the others are alive.
 const PULSE: Duration = Duration::from_secs(1);
 
@@ -69,8 +65,7 @@ impl World {
             node,
             places: (0..ranks).map(Some).collect(),
             neighbours: (0..ranks).collect(),
-            patience: Patience::new(ranks > cores, NAP_OF_THREADS),
-            crowded: ranks > cores,
+            ladder: Ladder::new(ranks > cores, NAP_OF_THREADS),
             timeout,
             homes: None,
             job: None,
@@ -88,15 +83,13 @@ impl World {
         neighbours: Vec<usize>,
         threads: bool,
     ) -> World {
-        let (ranks, cores) = (homes.len(), node.cores());
-        let mut places = vec![None; ranks];
+        let mut places = vec![None; homes.len()];
         for (place, &rank) in neighbours.iter().enumerate() {
             places[rank] = Some(place);
         }
         World {
             me,
-            patience: Patience::new(node.ranks() > cores, NAP_WITH_MPI),
-            crowded: node.ranks() > cores,
+            ladder: Ladder::new(node.is_crowded(), NAP_WITH_MPI),
             node,
             places: places.into(),
             neighbours: neighbours.into(),
@@ -125,7 +118,7 @@ impl World {
     /// message from the queue, so for one that is `alone` one is enough; Open MPI gives the core away by itself when nothing comes.
     /// Measured with `overheads hand` on three MPIs.
     pub(crate) fn looks(&self, alone: bool) -> u32 {
-        match self.crowded {
+        match self.ladder.crowded() {
             false => 20,
             true if alone && self.job.as_ref().is_some_and(Job::keeps_the_core) => 1,
             true => 3,
@@ -189,68 +182,24 @@ impl World {
         ready: impl FnMut() -> bool,
         awaited: impl Fn(&dyn Fn(usize) -> bool) -> Option<usize>,
     ) -> Result<()> {
-        let seat = self.node.seat(self.node.me());
-        let mut began: Option<Instant> = None;
-        let mut looked = Duration::ZERO;
-        let (mut suspect, dead) = (None, Cell::new(None));
-        let meanwhile = || {
-            if let Some(job) = &self.job
-                && !far()
-            {
-                job.progress();
-            }
+        let mut waiting = Waiting {
+            world: self,
+            scope,
+            operation,
+            far,
+            ready,
+            awaited,
+            began: None,
+            looked: Duration::ZERO,
+            suspect: None,
+            dead: Cell::new(None),
         };
-        let patience = |far| self.patience_for(far);
-        let outcome = seat.bell.wait_for(&self.gate, far, patience, ready, meanwhile, || {
-            if let Some((rank, reason)) = self.node.board().failure(scope) {
-                return Some(Error::Abandoned { rank, reason });
-            }
-            let after = match began {
-                Some(began) => began.elapsed(),
-                None => {
-                    seat.say(operation);
-                    began.insert(Instant::now()).elapsed()
-                }
-            };
-            let pulse = self.job.is_some() && after >= looked + PULSE;
-            if pulse {
-                looked = after;
-            }
-            let gone = |rank: usize| {
-                let seat = self.places[rank].map(|place| self.node.seat(place));
-                let found = seat.is_some_and(|seat| pulse && seat.dead());
-                if found {
-                    // Until the next look, which comes long before the next pulse.
-                    dead.set(Some(rank));
-                }
-                found || dead.get() == Some(rank) || seat.is_some_and(|seat| seat.left())
-            };
-            // What a rank sent before it went may have been taken only in part: it is missed if it is still awaited after
-            // everything that had come was taken.
-            let before = std::mem::replace(&mut suspect, awaited(&gone));
-            if let Some(rank) = suspect.filter(|rank| before == Some(*rank)) {
-                return Some(Error::Left { rank, waiting: self.me, operation: operation.into() });
-            }
-            (after >= self.timeout).then(|| self.stuck(operation, after))
-        });
-        if began.is_some() {
+        let seat = self.node.seat(self.node.me());
+        let outcome = self.ladder.wait(&seat.bell, &self.gate, &mut waiting);
+        if waiting.began.is_some() {
             seat.say("");
         }
         outcome
-    }
-
-    /// How long to try, and to sleep, for what comes through memory, or from afar.
-    fn patience_for(&self, far: bool) -> Patience {
-        if !far {
-            return self.patience;
-        }
-        // It has just been looked for: where ranks crowd the cores, others go first.
-        if self.crowded {
-            self.gate.away(std::thread::yield_now);
-        }
-        // There are several looks in one, and no bell rings for MPI's messages.
-        let spins = if self.crowded { 0 } else { 50 };
-        Patience { spins, yields: 100, yielding: Duration::MAX, nap: NAP_FOR_MPI.min(self.patience.nap) }
     }
 
     fn stuck(&self, operation: &str, after: Duration) -> Error {
@@ -308,5 +257,81 @@ impl World {
         self.wait(need.scope, need.operation, &|| false, ready, |gone| {
             Some(self.neighbours[other]).filter(|rank| gone(*rank))
         })
+    }
+}
+
+/// A rank waits in an operation.
+struct Waiting<'a, R, A> {
+    world: &'a World,
+    scope: u64,
+    operation: &'a str,
+    far: &'a dyn Fn() -> bool,
+    ready: R,
+    awaited: A,
+    /// When it first slept.
+    began: Option<Instant>,
+    /// How long after that it last looked whether the others are alive.
+    looked: Duration,
+    /// Who is awaited and gone, as it seemed after the last sleep.
+    suspect: Option<usize>,
+    /// Whose process was found to have ended; until the next look, which comes long before the next pulse.
+    dead: Cell<Option<usize>>,
+}
+
+impl<R: FnMut() -> bool, A: Fn(&dyn Fn(usize) -> bool) -> Option<usize>> Wait for Waiting<'_, R, A> {
+    type Reason = Error;
+
+    #[inline]
+    fn ready(&mut self) -> bool {
+        (self.ready)()
+    }
+
+    fn far(&self) -> bool {
+        (self.far)()
+    }
+
+    fn beside(&self) -> bool {
+        let beside = |rank: usize| self.world.places[rank].is_some_and(|place| self.world.node.beside(place));
+        (self.awaited)(&beside).is_some()
+    }
+
+    fn progress(&mut self) {
+        if let Some(job) = &self.world.job {
+            job.progress();
+        }
+    }
+
+    fn slept(&mut self) -> Option<Error> {
+        let Waiting { world, operation, .. } = *self;
+        if let Some((rank, reason)) = world.node.board().failure(self.scope) {
+            return Some(Error::Abandoned { rank, reason });
+        }
+        let after = match self.began {
+            Some(began) => began.elapsed(),
+            None => {
+                world.node.seat(world.node.me()).say(operation);
+                self.began.insert(Instant::now()).elapsed()
+            }
+        };
+        let pulse = world.job.is_some() && after >= self.looked + PULSE;
+        if pulse {
+            self.looked = after;
+        }
+        let gone = |rank: usize| {
+            let seat = world.places[rank].map(|place| world.node.seat(place));
+            let found = seat.is_some_and(|seat| pulse && seat.dead());
+            if found {
+                self.dead.set(Some(rank));
+            }
+            found || self.dead.get() == Some(rank) || seat.is_some_and(|seat| seat.left())
+        };
+        // What a rank sent before it went may have been taken only in part: it is missed if it is still awaited after
+        // everything that had come was taken.
+        let now = (self.awaited)(&gone);
+        let before = std::mem::replace(&mut self.suspect, now);
+        if let Some(rank) = now.filter(|rank| before == Some(*rank)) {
+            return Some(Error::Left { rank, waiting: world.me, operation: operation.into() });
+        }
+        (after >= world.timeout).then(|| world.stuck(operation, after))
     }
 }

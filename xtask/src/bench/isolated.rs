@@ -33,8 +33,8 @@ const SHORT: usize = 64 << 10;
 
 const WORLDS: [World; 5] = [
     World { name: "idle", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400 },
-    World { name: "crowded", ranks: 4, beside: 0, yields: true, largest: SHORT, iterations: 200 },
-    World { name: "crowded", ranks: 8, beside: 0, yields: true, largest: SHORT, iterations: 100 },
+    World { name: "crowded", ranks: 4, beside: 0, yields: true, largest: SHORT, iterations: 400 },
+    World { name: "crowded", ranks: 8, beside: 0, yields: true, largest: SHORT, iterations: 400 },
     World { name: "crowded", ranks: 4, beside: 0, yields: false, largest: SHORT, iterations: 20 },
     World { name: "shared", ranks: 2, beside: 2, yields: true, largest: SHORT, iterations: 200 },
 ];

@@ -1,4 +1,4 @@
-//! Waiting: spin briefly, yield, then sleep until somebody rings.
+//! Sleeping until somebody rings.
 //!
 //! A rank that waits looks at one word that another rank will write. The protocol of falling asleep is Dekker's:
 //!
@@ -14,37 +14,16 @@
 //! store, which commits together with that data; a locked store in place of the fence would let a spinning reader take the
 //! line away between the two. An owner of several threads is dealt with in [`gate`](crate::gate).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::sync::{Bed, Ordering, fence, spin_loop, yield_now};
+use super::sync::{Bed, Ordering, fence};
 use crate::gate::Gate;
 
 /// One rank's bell, in memory that all ranks of the node see. All zeros is a bell at rest.
+#[cfg_attr(not(loom), derive(Default))]
 #[repr(C, align(128))]
 pub(crate) struct Bell {
     bed: Bed,
-}
-
-/// How long to try before sleeping, and how long to sleep at most before looking around.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    pub(crate) spins: u32,
-    pub(crate) yields: u32,
-    /// Yields end after this, however few they were: who gives the core away for so long had better sleep.
-    pub(crate) yielding: Duration,
-    pub(crate) nap: Duration,
-}
-
-/// Longer than a few yields take where nobody else has much to do.
-const LONG: Duration = Duration::from_micros(100);
-
-impl Patience {
-    /// Where ranks crowd the cores, spinning only keeps the others from running. Where they do not, somebody else may still
-    /// sit on the core of the rank that is waited for: after some 50 us of spinning, yields let it go on.
-    pub(crate) fn new(crowded: bool, nap: Duration) -> Patience {
-        let (spins, yields) = if crowded { (30, 30) } else { (1_000, 1_000) };
-        Patience { spins, yields, yielding: if crowded { LONG } else { Duration::MAX }, nap }
-    }
 }
 
 impl Bell {
@@ -57,116 +36,18 @@ impl Bell {
         }
     }
 
-    /// Waits, as a thread of the owner's inside its gate, until `ready`, which may do work, after which something of another `kind` may
-    /// be waited for: with the patience for that, from its beginning.
-    pub(crate) fn wait_for<E>(
-        &self,
-        gate: &Gate,
-        kind: impl Fn() -> bool,
-        patience: impl Fn(bool) -> Patience,
-        mut ready: impl FnMut() -> bool,
-        mut meanwhile: impl FnMut(),
-        mut slept: impl FnMut() -> Option<E>,
-    ) -> Result<(), E> {
-        let mut done = false;
-        while !done {
-            let now = kind();
-            let changed = || {
-                done = ready();
-                done || kind() != now
-            };
-            self.wait(gate, patience(now), changed, &mut meanwhile, &mut slept)?;
+    /// As a thread of the owner's inside its gate: sleeps until somebody rings, or for so long, unless it is `ready`; whether it is.
+    pub(crate) fn sleep(&self, gate: &Gate, nap: Duration, mut ready: impl FnMut() -> bool) -> bool {
+        self.bed.lie_down();
+        fence(Ordering::SeqCst);
+        let done = ready();
+        if !done {
+            gate.asleep(|| self.bed.sleep(nap));
         }
-        Ok(())
-    }
-
-    /// Waits until `ready`. Now and then it does what `meanwhile` does; every time it has slept, `slept` may name a reason to give
-    /// up. Other threads of the owner's may enter the gate between two looks.
-    fn wait<E>(
-        &self,
-        gate: &Gate,
-        patience: Patience,
-        mut ready: impl FnMut() -> bool,
-        mut meanwhile: impl FnMut(),
-        mut slept: impl FnMut() -> Option<E>,
-    ) -> Result<(), E> {
-        for spin in 0..patience.spins {
-            if ready() {
-                return Ok(());
-            }
-            gate.breathe();
-            // A pause takes as long as a message: the first looks follow each other closely.
-            if spin > 40 {
-                spin_loop();
-            }
-            if spin % 128 == 127 {
-                meanwhile();
-            }
+        if !gate.others_sleep() {
+            self.bed.get_up();
         }
-        let bounded = (patience.yields > 0 && patience.yielding < Duration::MAX).then(Instant::now);
-        for _ in 0..patience.yields {
-            if ready() {
-                return Ok(());
-            }
-            meanwhile();
-            gate.away(yield_now);
-            if bounded.is_some_and(|began| began.elapsed() > patience.yielding) {
-                break;
-            }
-        }
-        let mut nap = patience.nap.min(Duration::from_micros(50));
-        loop {
-            meanwhile();
-            self.bed.lie_down();
-            fence(Ordering::SeqCst);
-            let done = ready();
-            if !done {
-                gate.asleep(|| self.bed.sleep(nap));
-            }
-            if !gate.others_sleep() {
-                self.bed.get_up();
-            }
-            if done || ready() {
-                return Ok(());
-            }
-            nap = (nap * 2).min(patience.nap);
-            // What made the reason true may have made us ready just before.
-            if let Some(reason) = slept() {
-                return if ready() { Ok(()) } else { Err(reason) };
-            }
-        }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-
-    /// What nobody rings for is looked for soon, also if something else was waited for first.
-    #[test]
-    fn patience_is_that_of_what_is_waited_for() {
-        // Naps double: after so many looks they would last for hours.
-        const LOOKS: u32 = 61;
-        let bell = Bell { bed: Bed::default() };
-        let (looks, far) = (Cell::new(0), Cell::new(false));
-        let ready = || {
-            looks.set(looks.get() + 1);
-            far.set(looks.get() >= 2);
-            looks.get() == LOOKS
-        };
-        let patience = |far: bool| {
-            let nap = if far { Duration::from_micros(1) } else { Duration::from_secs(3600) };
-            Patience { spins: 1, yields: 1, yielding: Duration::MAX, nap }
-        };
-        let naps = Cell::new(0);
-        let slept = || {
-            naps.set(naps.get() + 1);
-            None::<()>
-        };
-        bell.wait_for(&Gate::new(false), || far.get(), patience, ready, || (), slept).unwrap();
-        assert_eq!(looks.get(), LOOKS);
-        assert!(naps.get() > 0, "it slept, and only short");
+        done || ready()
     }
 }
 
@@ -188,8 +69,7 @@ mod models {
                     bell.ring();
                 }
             });
-            let patience = Patience { spins: 0, yields: 0, yielding: Duration::MAX, nap: Duration::MAX };
-            bell.wait(&Gate::new(false), patience, || word.load(Ordering::Acquire) == 1, || (), || None::<()>).unwrap();
+            while !bell.sleep(&Gate::new(false), Duration::MAX, || word.load(Ordering::Acquire) == 1) {}
             ringer.join().unwrap();
         });
     }

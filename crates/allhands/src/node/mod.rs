@@ -2,11 +2,12 @@
 //!
 //! The memory of a node holds a board, a seat for every rank and a channel from every rank to every other. [`Node`] is one
 //! rank's view of it, with its own side of its channels. `channel`, `bell` and `meeting` state their protocols with a
-//! memory-ordering argument, and loom checks models of them.
+//! memory-ordering argument, and loom checks models of them; `ladder` says how a rank waits.
 
 pub(crate) mod bell;
 pub(crate) mod board;
 pub(crate) mod channel;
+pub(crate) mod ladder;
 pub(crate) mod meeting;
 pub(crate) mod memory;
 mod reach;
@@ -22,7 +23,7 @@ use board::{Board, CHUNKS};
 use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
 use memory::Mapping;
 pub(crate) use reach::Reach;
-use seat::Seat;
+use seat::{Core, Seat};
 
 /// A run of bytes in the memory of the rank that names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +46,8 @@ pub(crate) struct Node {
     /// Letters of plans that nobody asked about yet, by sender, and how many there are.
     aside: Box<[RefCell<VecDeque<Kept>>]>,
     kept: Cell<usize>,
+    /// Where this rank has said that it runs.
+    core: Cell<Core>,
 }
 
 /// A letter that was put aside.
@@ -153,6 +156,7 @@ impl Node {
             incoming: (0..ranks).map(|_| Cell::default()).collect(),
             aside: (0..ranks).map(|_| RefCell::default()).collect(),
             kept: Cell::new(0),
+            core: Cell::default(),
         };
         node.seat(me).take();
         node
@@ -169,6 +173,25 @@ impl Node {
     /// How many cores its ranks, which have all taken their seats, may run on.
     pub(crate) fn cores(&self) -> usize {
         Seat::cores((0..self.ranks).map(|rank| self.seat(rank)))
+    }
+
+    /// Whether this rank may have no core to itself, as far as its ranks, which have all taken their seats, are bound to cores.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.seat(self.me).is_crowded((0..self.ranks).map(|rank| self.seat(rank)))
+    }
+
+    /// Lets the others know which core this rank runs on.
+    #[inline]
+    pub(crate) fn be_seen(&self) {
+        let here = Core::here();
+        if self.core.replace(here) != here {
+            self.seat(self.me).runs_on(here);
+        }
+    }
+
+    /// Whether a rank was last seen on this rank's core.
+    pub(crate) fn beside(&self, rank: usize) -> bool {
+        rank != self.me && self.seat(rank).ran_on(Core::here())
     }
 
     /// The longest message that is one letter.

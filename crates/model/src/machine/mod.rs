@@ -91,25 +91,41 @@ pub struct Links {
 }
 
 impl Machine {
-    /// The same where the ranks of a node are more than its cores, and a core has so many nodes: a half, if a node has two. What a core
-    /// does for a byte of a message it does for nobody else meanwhile: messages of a node start that much later one after the other.
-    /// What waking each other up costs is left out.
+    /// The same where ranks outnumber cores, with so many ranks, and so many nodes, on a core: four and a half, if eight ranks
+    /// are one node of two cores. What a core does for a byte of a message it does for nobody else meanwhile: messages of a node start that
+    /// much later one after the other. And a rank that waits for another of its node goes on when the ranks of its core have had their
+    /// turns, which takes [`Machine::HANDOVER`] each: many messages at once cost little there, and one after the other much.
     ///
     /// ```
     /// use allhands_model::Machine;
     /// let machine = Machine::shipped("threads")?;
-    /// let crowded = machine.crowded(0.5); // one node of two cores
+    /// let crowded = machine.crowded(4.0, 0.5);
     /// let (free, shared) = (&machine.levels[0].protocols[0], &crowded.levels[0].protocols[0]);
     /// assert_eq!(shared.injection, free.per_byte / 2.0);
+    /// assert_eq!(shared.latency, free.latency + 4.0 * Machine::HANDOVER);
     /// # Ok::<(), allhands_model::Error>(())
     /// ```
-    pub fn crowded(&self, nodes_of_a_core: f64) -> Machine {
+    pub fn crowded(&self, ranks_of_a_core: f64, nodes_of_a_core: f64) -> Machine {
         let mut machine = self.clone();
         for protocol in machine.levels.iter_mut().flat_map(|level| &mut level.protocols) {
             protocol.injection = protocol.injection.max(protocol.per_byte * nodes_of_a_core);
         }
+        // Between nodes a network takes longer than that.
+        let near = usize::from(machine.levels.len() > 1);
+        for level in &mut machine.levels[near..] {
+            let turns = ranks_of_a_core * Machine::HANDOVER;
+            level.meeting += turns;
+            for protocol in &mut level.protocols {
+                // Whose memory is read waits for its reader, too.
+                protocol.latency += if protocol.rendezvous { 2.0 * turns } else { turns };
+            }
+        }
         machine
     }
+
+    /// Seconds for which a rank that gives its core away and gets it back keeps the others waiting: measured with ranks that exchange
+    /// flags, two and four of them on a core.
+    pub const HANDOVER: f64 = 1.6e-6;
 }
 
 impl Machine {

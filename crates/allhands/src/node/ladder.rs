@@ -1,0 +1,330 @@
+//! How a rank waits: it looks, hands its core over or keeps it, and sleeps.
+//!
+//! There are three worlds. Who has to act for the wait to end decides what is right in each:
+//!
+//! - **A core for every rank.** The rank that is waited for runs, or will as soon as it can: nothing is gained by giving the core away, and
+//!   microseconds are lost by sleeping. So keep looking, for as long as a scheduler's slice.
+//! - **More ranks than cores.** The rank that is waited for may need this one's core: hand it over at once, and again, until the wait is
+//!   over. A yield takes a microsecond where everybody on the core does the same. It is the same where there are cores enough but the
+//!   one that is waited for was last seen on this very core, which every rank says of itself when it begins a run.
+//! - **Cores that others use.** A yield gives the core to a program that computes, for milliseconds: where there is a core for every rank
+//!   nobody yields, and who keeps the core for his slice goes on as soon as both run. Where ranks outnumber cores, one yield that took
+//!   so long shows it: then they sleep instead for a while. A sleeper is woken by the ring and goes before those who compute.
+//!
+//! **Why no wait is lost.** The last rung is sleep on the bell, whose protocol loses no ring (see [`bell`](super::bell)); all rungs
+//! before it only look. What decides between rungs (counts, clocks, who was seen where) is this rank's alone and may be wrong without harm:
+//! it changes when this rank looks, never what it finds.
+//!
+//! **MPI goes on meanwhile**, for the program's messages and because nobody rings for it, but not before a wait has lasted for
+//! a while, and so that waiting is mostly looking: after each call of MPI's it is left alone for several times as long as that call took.
+//! Some MPIs yield in it.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::bell::Bell;
+use super::sync::{spin_loop, yield_now};
+use crate::gate::Gate;
+
+/// A pause takes as long as a message: the first looks follow each other closely.
+const CLOSE_LOOKS: u32 = 40;
+/// Looks with a pause after each between two looks at the clock: some five microseconds.
+const LOOKS: u32 = 100;
+/// How long the core is kept: as long as a scheduler lets somebody run who shares it.
+const SLICE: Duration = Duration::from_millis(4);
+/// Who has handed his core over for so long had better sleep.
+const YIELDING: Duration = Duration::from_micros(100);
+/// No yield among ranks that wait takes so long.
+const SLOW_YIELD: Duration = Duration::from_millis(1);
+/// After such a yield so many waits go without.
+const WITHOUT: u32 = 32;
+/// A sleep that nobody ends lasts so long at first, then twice as long each time.
+const FIRST_NAP: Duration = Duration::from_micros(50);
+/// Handing over and looking by turns for a message that MPI brings.
+const TURNS_FOR_MPI: u32 = 100;
+/// The longest sleep while MPI, which rings no bell, brings what is waited for.
+const NAP_FOR_MPI: Duration = Duration::from_micros(100);
+
+/// How one rank waits.
+#[derive(Debug)]
+pub(crate) struct Ladder {
+    /// Whether ranks outnumber the cores they may run on.
+    crowded: bool,
+    /// The longest sleep.
+    nap: Duration,
+    /// So many waits are yet to go without yields.
+    without: Cell<u32>,
+}
+
+/// What a rank waits for, and does meanwhile.
+pub(crate) trait Wait {
+    /// Why a wait is given up.
+    type Reason;
+    /// Looks, and does what can be done; whether the wait is over.
+    fn ready(&mut self) -> bool;
+    /// Whether MPI brings what is waited for now, so that looking moves MPI on.
+    fn far(&self) -> bool;
+    /// Whether a rank that has to act was last seen on this rank's core.
+    fn beside(&self) -> bool;
+    /// Moves MPI on.
+    fn progress(&mut self);
+    /// After a sleep: a reason to give up.
+    fn slept(&mut self) -> Option<Self::Reason>;
+}
+
+impl Ladder {
+    pub(crate) fn new(crowded: bool, nap: Duration) -> Ladder {
+        Ladder { crowded, nap, without: Cell::new(0) }
+    }
+
+    /// Whether ranks outnumber the cores they may run on.
+    pub(crate) fn crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// Waits as a thread of the bell's owner, inside its gate, which other threads of it may enter between two looks.
+    pub(crate) fn wait<W: Wait>(&self, bell: &Bell, gate: &Gate, wait: &mut W) -> Result<(), W::Reason> {
+        let mut kind = Kind { far: wait.far(), done: false };
+        while !kind.done {
+            kind.far = wait.far();
+            if !self.stand(gate, wait, &mut kind) {
+                self.sleep(bell, gate, wait, &mut kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before sleep; whether something has changed.
+    fn stand<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut Kind) -> bool {
+        if kind.far && self.crowded {
+            return self.take_turns(gate, wait, kind);
+        }
+        if !kind.far {
+            for _ in 0..CLOSE_LOOKS {
+                if kind.changed(wait) {
+                    return true;
+                }
+                gate.breathe();
+            }
+        }
+        let begun = Instant::now();
+        let mut mpi = Pace::new(begun);
+        let mut yields = match self.without.get() {
+            0 => true,
+            waits => {
+                self.without.set(waits - 1);
+                false
+            }
+        };
+        loop {
+            let now;
+            if !kind.far && (self.crowded || wait.beside()) {
+                if !yields {
+                    return false;
+                }
+                let before = Instant::now();
+                gate.away(yield_now);
+                now = Instant::now();
+                if now - before > SLOW_YIELD {
+                    self.without.set(WITHOUT);
+                }
+                yields = now - begun < YIELDING;
+                if kind.changed(wait) {
+                    return true;
+                }
+            } else {
+                // There are several looks in one for what MPI brings.
+                for _ in 0..if kind.far { LOOKS / 20 } else { LOOKS } {
+                    if kind.changed(wait) {
+                        return true;
+                    }
+                    gate.breathe();
+                    spin_loop();
+                }
+                now = Instant::now();
+                if now - begun > SLICE {
+                    return false;
+                }
+            }
+            // Some MPIs yield in it.
+            if !kind.far && mpi.progress(now, wait) && kind.changed(wait) {
+                return true;
+            }
+        }
+    }
+
+    /// Where ranks outnumber cores and MPI brings what is waited for. It has just been looked for: others go first.
+    fn take_turns<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut Kind) -> bool {
+        gate.away(yield_now);
+        for _ in 0..TURNS_FOR_MPI {
+            if kind.changed(wait) {
+                return true;
+            }
+            gate.away(yield_now);
+        }
+        false
+    }
+
+    fn sleep<W: Wait>(&self, bell: &Bell, gate: &Gate, wait: &mut W, kind: &mut Kind) -> Result<(), W::Reason> {
+        let longest = if kind.far { NAP_FOR_MPI.min(self.nap) } else { self.nap };
+        let mut nap = FIRST_NAP.min(longest);
+        let mut mpi = Pace::new(Instant::now());
+        loop {
+            if bell.sleep(gate, nap, || kind.changed(wait)) {
+                return Ok(());
+            }
+            nap = (nap * 2).min(longest);
+            // What made the reason true may have made us ready just before.
+            if let Some(reason) = wait.slept() {
+                return if kind.changed(wait) { Ok(()) } else { Err(reason) };
+            }
+            if !kind.far {
+                mpi.progress(Instant::now(), wait);
+            }
+        }
+    }
+}
+
+/// What is being waited for. After something of another kind it is waited for from the beginning of the ladder.
+struct Kind {
+    far: bool,
+    done: bool,
+}
+
+impl Kind {
+    #[inline]
+    fn changed<W: Wait>(&mut self, wait: &mut W) -> bool {
+        self.done = wait.ready();
+        self.done || wait.far() != self.far
+    }
+}
+
+/// When MPI is to be moved on next.
+struct Pace {
+    due: Instant,
+}
+
+impl Pace {
+    const LEAST: Duration = Duration::from_micros(10);
+    const MOST: Duration = Duration::from_millis(2);
+
+    fn new(now: Instant) -> Pace {
+        Pace { due: now + Pace::LEAST }
+    }
+
+    /// Whether it was due.
+    fn progress<W: Wait>(&mut self, now: Instant, wait: &mut W) -> bool {
+        let due = now >= self.due;
+        if due {
+            wait.progress();
+            let after = Instant::now();
+            self.due = after + (8 * (after - now)).clamp(Pace::LEAST, Pace::MOST);
+        }
+        due
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Ready at the last of so many looks; from the second look on it is something far.
+    struct Looks {
+        left: u32,
+        far: bool,
+        beside: bool,
+        naps: u32,
+        most_naps: u32,
+        progressed: u32,
+    }
+
+    impl Looks {
+        fn new(left: u32) -> Looks {
+            Looks { left, far: false, beside: false, naps: 0, most_naps: u32::MAX, progressed: 0 }
+        }
+    }
+
+    impl Wait for Looks {
+        type Reason = &'static str;
+
+        fn ready(&mut self) -> bool {
+            self.left = self.left.saturating_sub(1);
+            self.left == 0
+        }
+
+        fn far(&self) -> bool {
+            self.far
+        }
+
+        fn beside(&self) -> bool {
+            self.beside
+        }
+
+        fn progress(&mut self) {
+            self.progressed += 1;
+        }
+
+        fn slept(&mut self) -> Option<&'static str> {
+            self.naps += 1;
+            (self.naps > self.most_naps).then_some("enough")
+        }
+    }
+
+    fn waited(crowded: bool, nap: Duration, wait: &mut Looks) -> Result<(), &'static str> {
+        Ladder::new(crowded, nap).wait(&Bell::default(), &Gate::new(false), wait)
+    }
+
+    const HOURS: Duration = Duration::from_secs(10 * 3600);
+
+    #[test]
+    fn what_mpi_brings_is_looked_for_soon_however_long_naps_may_be() {
+        for crowded in [false, true] {
+            // So many naps that double would last for years.
+            let mut wait = Looks { far: true, most_naps: 60, ..Looks::new(u32::MAX) };
+            assert_eq!(waited(crowded, HOURS, &mut wait), Err("enough"));
+            assert_eq!((wait.naps, wait.progressed), (61, 0), "looking moves it on");
+        }
+    }
+
+    #[test]
+    fn who_is_ready_at_the_first_looks_calls_nobody() {
+        for (crowded, beside) in [(false, false), (false, true), (true, false)] {
+            let mut wait = Looks { beside, ..Looks::new(CLOSE_LOOKS) };
+            assert_eq!(waited(crowded, HOURS, &mut wait), Ok(()));
+            assert_eq!((wait.naps, wait.progressed), (0, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_ready_in_the_end_is_not_given_up() {
+        // The reason is there after the first nap; so is what was waited for, at the look after that.
+        for crowded in [false, true] {
+            let mut wait = Looks { most_naps: 0, ..Looks::new(u32::MAX) };
+            assert_eq!(waited(crowded, Duration::from_micros(50), &mut wait), Err("enough"));
+            let looks = u32::MAX - wait.left;
+            let mut wait = Looks { most_naps: 0, ..Looks::new(1) };
+            assert_eq!(waited(crowded, Duration::from_micros(50), &mut wait), Ok(()));
+            assert!(looks > CLOSE_LOOKS);
+        }
+    }
+
+    #[test]
+    fn mpi_moves_on_while_a_rank_sleeps() {
+        for crowded in [false, true] {
+            let mut wait = Looks { most_naps: 8, ..Looks::new(u32::MAX) };
+            assert_eq!(waited(crowded, Duration::from_millis(1), &mut wait), Err("enough"));
+            assert!(wait.progressed > 0);
+        }
+    }
+
+    #[test]
+    fn after_a_yield_that_took_long_ranks_sleep_at_once() {
+        let ladder = Ladder::new(true, Duration::from_micros(50));
+        ladder.without.set(2);
+        for left in [1, 0, 0] {
+            let mut wait = Looks { most_naps: 1, ..Looks::new(u32::MAX) };
+            let _ = ladder.wait(&Bell::default(), &Gate::new(false), &mut wait);
+            assert!(ladder.without.get() == left || ladder.without.get() == WITHOUT);
+        }
+    }
+}
