@@ -14,7 +14,7 @@ use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
 use crate::node::{Arrived, Chunk, Node, Piece, Reach, Reference};
 use crate::op::Reducer;
-use crate::program::{Buffers, Instruction, Memory, Message, Program, Segment};
+use crate::program::{Beside, Buffers, Instruction, Memory, Message, Program, Segment};
 use crate::shelf::{Need, Shared};
 use crate::world::{Way, World};
 
@@ -85,9 +85,11 @@ struct Common {
     each: usize,
 }
 
-/// Between processes, messages from this size on are read from the sender's memory: below, a system call costs more than a
-/// second copy. Measured with `cargo xtask bench mpi`; see ARCHITECTURE.md.
-const REFER_BETWEEN_PROCESSES: usize = 12 * 1024;
+/// Between processes, messages longer than this are read from the sender's memory: below, a system call, and the wait until the reader is
+/// through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
+const REFER_BETWEEN_PROCESSES: usize = 64 * 1024;
+/// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
+const REFER_OPERANDS: usize = 512 * 1024;
 /// And only if their pieces are this long on average.
 const LONG_PIECES: usize = 4 * 1024;
 
@@ -614,7 +616,13 @@ fn refers(node: &Node, message: &Message) -> bool {
     match node.reach {
         Reach::Here => message.bytes > node.body(),
         Reach::Kernel { .. } => {
-            message.bytes >= REFER_BETWEEN_PROCESSES && message.bytes / message.parts.len() >= LONG_PIECES
+            let long = match message.beside {
+                // Sender and receiver copy at the same time, each its half of the way.
+                Beside::Nothing => false,
+                Beside::Combining => message.bytes > REFER_OPERANDS,
+                Beside::Moving => message.bytes > REFER_BETWEEN_PROCESSES,
+            };
+            long && message.bytes / message.parts.len() >= LONG_PIECES
         }
         Reach::Nowhere => false,
     }

@@ -115,10 +115,15 @@ fn wants_thread(progress: Option<&str>) -> Result<bool> {
     }
 }
 
-/// Slots of this many bytes between processes; longer messages are several letters, or read from the sender's memory.
-const BODY: usize = 8 * 1024;
-/// On nodes of more ranks than this, to save memory.
-const BODY_OF_MANY: usize = 2 * 1024;
+/// Slots of so many bytes between the processes of a node; longer messages are several letters, or read from the sender's memory. Less on
+/// nodes of many ranks, to save memory: there are sixteen for each of them and each other.
+fn body(ranks: usize) -> usize {
+    match ranks {
+        ..=32 => 16 * 1024,
+        33..=64 => 8 * 1024,
+        _ => 2 * 1024,
+    }
+}
 
 /// Memory that the ranks of a communicator on one machine have in common, for what they want each other to see.
 ///
@@ -287,8 +292,9 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let (node, neighbours) = match share(mpi, &local, single_copy.as_deref() != Some("off"))? {
         Some(node) => (Ok(node), neighbours),
         None => {
-            let alone = Mapping::private(Node::bytes(1, BODY));
-            (alone.map(|alone| Node::new(Arc::new(alone), 1, 0, BODY, Reach::Nowhere)), vec![me])
+            let body = body(1);
+            let alone = Mapping::private(Node::bytes(1, body));
+            (alone.map(|alone| Node::new(Arc::new(alone), 1, 0, body, Reach::Nowhere)), vec![me])
         }
     };
     let (socket, numa) = seating::mine();
@@ -356,7 +362,7 @@ fn end_with(mpi: &Mpi) {
 fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Option<Node>> {
     let comm = local.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
-    let body = if ranks <= 64 { BODY } else { BODY_OF_MANY };
+    let body = body(ranks);
     let common = Common::map(mpi, comm, Node::bytes(ranks, body))?;
     let stamp = common.stamp;
     // Whether the kernel lets us read a neighbour's memory: by the word that it names.

@@ -62,6 +62,20 @@ pub(crate) struct Message {
     pub(crate) parts: Vec<Segment>,
     /// Whether what arrives is combined with something rather than put in place.
     pub(crate) combined: bool,
+    /// Of one that is sent: what its rank does beside sending it.
+    pub(crate) beside: Beside,
+}
+
+/// What else a rank does in the round in which it sends a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// It combines what it takes, so the others most likely do, too.
+    Combining,
+    /// It moves other messages.
+    #[default]
+    Moving,
 }
 
 impl Message {
@@ -317,6 +331,12 @@ impl<'a> Compiler<'a> {
                 self.take(recv, others, &sent, &mut aside)?;
             }
         }
+        let beside = match (&to_settle[..], &self.program.takes[taken..]) {
+            ([_], []) => Beside::Nothing,
+            (_, takes) if takes.iter().any(|take| take.combined) => Beside::Combining,
+            _ => Beside::Moving,
+        };
+        to_settle.iter().for_each(|&message| self.program.sends[message].beside = beside);
         let landed = || self.program.takes[taken..].iter().flat_map(|take| &take.parts);
         let hit = |from: &Segment| landed().any(|part| part.overlaps(from));
         if self.buffers == Buffers::InPlace && self.kept_input.is_none() && aside.iter().any(|(from, ..)| hit(from)) {
@@ -489,7 +509,7 @@ impl<'a> Compiler<'a> {
             return None;
         }
         let list = if sending { &mut self.program.sends } else { &mut self.program.takes };
-        list.push(Message { peer, bytes, parts, combined: false });
+        list.push(Message { peer, bytes, parts, combined: false, beside: Beside::default() });
         Some(list.len() - 1)
     }
 

@@ -20,10 +20,11 @@ use allhands_call::locks::lock;
 /// Arguments that are a few numbers and two buffers.
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
-    /// Counts, datatypes and the operation, as the program gives them.
+    /// Counts, datatypes, the operation and the root, as the program gives them.
     pub(super) numbers: [usize; 4],
     /// Which of them are datatypes.
-    pub(super) types: [Handle; 2],
+    pub(super) types: Option<[Handle; 2]>,
+    /// Null where there is one buffer only.
     pub(super) send: *const c_void,
     pub(super) receive: *mut c_void,
 }
@@ -43,6 +44,8 @@ struct Last {
     /// Bytes of input and output, and where they lay.
     bytes: [usize; 2],
     buffers: (*const c_void, *mut c_void),
+    /// Whether the output held the input.
+    in_place: bool,
 }
 
 thread_local! {
@@ -68,7 +71,12 @@ pub(super) fn again(
         let mut group = lock(group);
         let plan: &mut RawPlan = group.placed(last.place)?;
         // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
-        Some(unsafe { plan.run(plain.send.cast(), plain.receive.cast()) })
+        Some(unsafe {
+            match last.in_place {
+                false => plan.run(plain.send.cast(), plain.receive.cast()),
+                true => plan.run_in_place(plain.receive.cast()),
+            }
+        })
     });
     match ran {
         Some(Some(Ok(()))) => Some(0),
@@ -83,10 +91,11 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let direct = |region: &Region| region.direct().is_some();
     let predefined = |datatype: &Handle| session.job.types.basic(session.job.mpi.abi().handle(*datatype)).is_some();
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
-    let whole = kernel && direct(&task.output) && plain.types.iter().all(predefined);
-    let Some(input) = task.input.as_ref().filter(|input| whole && direct(input) && !session.observers.any()) else {
+    let whole = kernel && direct(&task.output) && plain.types.iter().flatten().all(predefined);
+    let input = task.input.as_ref();
+    if !whole || !input.is_none_or(direct) || session.observers.any() {
         return;
-    };
+    }
     let Some(place) = group.place() else { return };
     LAST.set(Some(Last {
         collective: task.call.collective,
@@ -95,9 +104,10 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
         removed: session.comms.removed(),
         member,
         place,
-        align: input.align().max(task.output.align()),
-        bytes: [input.bytes(), task.output.bytes()],
+        align: input.map_or(1, Region::align).max(task.output.align()),
+        bytes: [input.map_or(0, Region::bytes), task.output.bytes()],
         buffers: (plain.send, plain.receive),
+        in_place: input.is_none(),
     }));
 }
 
@@ -109,13 +119,18 @@ impl Last {
         if self.buffers == (plain.send, plain.receive) && !device::seen() {
             return true;
         }
-        let (send, receive) = (plain.send as usize, plain.receive as usize);
-        send != 0
-            && receive != 0
-            && !overlap((send, self.bytes[0]), (receive, self.bytes[1]))
-            && (send | receive).is_multiple_of(self.align)
-            && plain.send != session.job.mpi.in_place().cast_const()
-            && device::of(plain.send.cast()).is_none()
-            && device::of(plain.receive.cast()).is_none()
+        let [input, output] = self.bytes;
+        let fits = |at: *const c_void, bytes: usize| {
+            bytes == 0 || !at.is_null() && (at as usize).is_multiple_of(self.align) && device::of(at.cast()).is_none()
+        };
+        let apart = match self.in_place {
+            true => plain.send == self.buffers.0,
+            false => {
+                plain.send != session.job.mpi.in_place().cast_const()
+                    && !overlap((plain.send as usize, input), (plain.receive as usize, output))
+                    && fits(plain.send, input)
+            }
+        };
+        apart && fits(plain.receive, output)
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::useless_conversion, clippy::too_many_arguments)]
 
 use std::ffi::{c_int, c_longlong};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use allhands_call::{Receive, Send};
 use allhands_mpi::Handle;
@@ -91,20 +91,30 @@ fn blocks(
     (send, sent, send_type): (Send, usize, Handle),
     (receive, received, receive_type): (Receive, usize, Handle),
 ) -> Plain {
-    Plain { numbers: [sent, send_type, received, receive_type], types: [send_type, receive_type], send, receive }
+    let types = Some([send_type, receive_type]);
+    Plain { numbers: [sent, send_type, received, receive_type], types, send, receive }
 }
 
-/// What is combined, and where to.
-fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle) -> Plain {
-    Plain { numbers: [count, datatype, op, 0], types: [datatype, datatype], send, receive }
+/// What is combined, and where to; the root, or 0 if there is none.
+fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle, root: c_int) -> Plain {
+    Plain { numbers: [count, datatype, op, root as usize], types: Some([datatype, datatype]), send, receive }
 }
+
+/// One buffer, from or to which everybody's data go.
+fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain {
+    let types = Some([datatype, datatype]);
+    Plain { numbers: [count, datatype, root as usize, 0], types, send: null(), receive: buffer }
+}
+
+/// No buffer.
+const NONE: Plain = Plain { numbers: [0; 4], types: None, send: null(), receive: null_mut() };
 
 fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
     Asked { function, name, comm, request }
 }
 
 function! { "Barrier" "" (comm: Handle), own => {
-    serve(Collective::Barrier, "MPI_Barrier", comm, None, |caller| caller.barrier(), own)
+    serve(Collective::Barrier, "MPI_Barrier", comm, Some(NONE), |caller| caller.barrier(), own)
 }, None }
 function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
     begin(asked("MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
@@ -116,7 +126,8 @@ exported! { "MPIX_" "PMPIX_" "Barrier_init" (comm: Handle, info: Handle, request
     prepare(asked("MPIX_Barrier_init", "barrier_init", comm, request), |caller| caller.barrier(), own)
 }, None }
 collective! { Bcast "Bcast" "bcast" (buffer: Receive, count: Count, datatype: Handle, root: c_int, comm: Handle) on comm,
-caller => caller.bcast(buffer, count.into(), datatype, root) }
+caller => caller.bcast(buffer, count.into(), datatype, root),
+plain single(buffer, count as usize, datatype, root) }
 collective! { Allgather "Allgather" "allgather"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
 caller => caller.allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)),
@@ -142,14 +153,15 @@ caller => unsafe {
 collective! { Allreduce "Allreduce" "allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.allreduce(send, receive, count.into(), datatype, op),
-plain reduction(send, receive, count as usize, datatype, op) }
+plain reduction(send, receive, count as usize, datatype, op, 0) }
 collective! { Reduce "Reduce" "reduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, root: c_int, comm: Handle) on comm,
-caller => caller.reduce(send, receive, count.into(), datatype, op, root) }
+caller => caller.reduce(send, receive, count.into(), datatype, op, root),
+plain reduction(send, receive, count as usize, datatype, op, root) }
 collective! { ReduceScatterBlock "Reduce_scatter_block" "reduce_scatter_block"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.reduce_scatter_block(send, receive, count.into(), datatype, op),
-plain reduction(send, receive, count as usize, datatype, op) }
+plain reduction(send, receive, count as usize, datatype, op, 0) }
 collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 (send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
 // SAFETY: the program's array has a count for each rank.
