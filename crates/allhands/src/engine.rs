@@ -90,7 +90,9 @@ struct Common {
 const REFER_BETWEEN_PROCESSES: usize = 64 * 1024;
 /// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
 const REFER_OPERANDS: usize = 512 * 1024;
-/// And only if their pieces are this long on average.
+/// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
+const SEEN_EVERY: u32 = 8;
+/// Messages are referred to only if their pieces are this long on average.
 const LONG_PIECES: usize = 4 * 1024;
 
 /// What an engine is connected with.
@@ -224,8 +226,10 @@ impl Engine {
     /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
     /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
-        self.world.node.be_seen();
         self.run = self.run.wrapping_add(1);
+        if self.run.is_multiple_of(SEEN_EVERY) {
+            self.world.node.be_seen();
+        }
         self.at = 0;
         let shared = self.common.as_ref().map_or(std::ptr::null_mut(), |common| {
             // SAFETY: the memory holds two segments of `each` bytes after the first.
@@ -412,7 +416,20 @@ impl Engine {
     fn send(&mut self, program: &Program, index: usize) -> Result<bool> {
         let message = &program.sends[index];
         match &mut self.sends[index] {
-            Outlet::Letters { cursor, done, .. } => {
+            Outlet::Letters { to, cursor, done } => {
+                // One run of memory and one letter, as most messages are.
+                if let [part] = &message.parts[..]
+                    && part.len <= self.world.node.body()
+                    && self.pending.is_empty()
+                {
+                    let from = address(&self.bases, part);
+                    // SAFETY: the part is inside this rank's memory, and the letter has room for it.
+                    let fill = |at: *mut u8| unsafe { copy_run(from, at, part.len) };
+                    if self.world.node.send(*to, self.key, part.len, fill) {
+                        *done = true;
+                        return Ok(true);
+                    }
+                }
                 *cursor = Cursor::default();
                 *done = false;
             }
@@ -640,6 +657,20 @@ fn address(bases: &[*mut u8; 4], segment: &Segment) -> *mut u8 {
     unsafe { base.add(segment.at) }
 }
 
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`, and no byte is both.
+#[inline(always)]
+unsafe fn copy_run(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match len {
+            // The most frequent size of all, without a call.
+            8 => std::ptr::copy_nonoverlapping(from, to, 8),
+            len => std::ptr::copy_nonoverlapping(from, to, len),
+        }
+    }
+}
+
 /// Writes the next `bytes` of a message to `to`.
 #[inline]
 fn fill(bases: &[*mut u8; 4], message: &Message, cursor: &mut Cursor, mut to: *mut u8, bytes: usize) {
@@ -650,12 +681,7 @@ fn fill(bases: &[*mut u8; 4], message: &Message, cursor: &mut Cursor, mut to: *m
         let len = left.min(part.len - cursor.in_part);
         // SAFETY: inside the part; the destination has room for `bytes`.
         unsafe {
-            let from = address(bases, part).add(cursor.in_part);
-            match len {
-                // The most frequent size of all, without a call.
-                8 => std::ptr::copy_nonoverlapping(from, to, 8),
-                len => std::ptr::copy_nonoverlapping(from, to, len),
-            }
+            copy_run(address(bases, part).add(cursor.in_part), to, len);
             to = to.add(len);
         }
         left -= len;
@@ -679,6 +705,12 @@ impl Place<'_> {
     /// Puts a piece, which is not cut as the parts are, where it belongs.
     #[inline]
     fn put(&self, cursor: &mut Cursor, mut piece: Piece) {
+        // All of it at once, as most messages come.
+        if self.message.parts.len() == 1 && piece.len == self.message.bytes {
+            cursor.in_all = piece.len;
+            // SAFETY: as below, at the beginning of the one part.
+            return unsafe { self.put_run(&Cursor::default(), piece.at, piece.len) };
+        }
         cursor.in_all += piece.len;
         while piece.len > 0 {
             let part = &self.message.parts[cursor.part];
@@ -705,7 +737,7 @@ impl Place<'_> {
         unsafe {
             let to = address(self.bases, &self.message.parts[cursor.part]).add(cursor.in_part);
             match (self.side, self.others) {
-                (None, _) => std::ptr::copy_nonoverlapping(from, to, len),
+                (None, _) => copy_run(from, to, len),
                 (Some(side), None) => reducer().combine(from, to, len, side),
                 (Some(side), Some(others)) => {
                     let other = address(self.bases, &others[cursor.part]).add(cursor.in_part).cast_const();

@@ -34,6 +34,7 @@ pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 pub use crate::log::{log, logs};
+pub use crate::node::ladder::Pauses;
 use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;

@@ -89,7 +89,7 @@ impl World {
         }
         World {
             me,
-            ladder: Ladder::new(node.is_crowded(), NAP_WITH_MPI),
+            ladder: Ladder::of_process(node.is_crowded(), NAP_WITH_MPI),
             node,
             places: places.into(),
             neighbours: neighbours.into(),

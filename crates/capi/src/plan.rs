@@ -8,8 +8,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use allhands::raw::RawPlan;
-use allhands_call::{Patience, Staged, Task};
+use allhands::raw::{Pauses, RawPlan};
+use allhands_call::{Staged, Task};
 use allhands_mpi::Mpi;
 
 use super::communicators::Member;
@@ -96,7 +96,7 @@ impl Plan {
 
     /// Waits for the run under way, if there is one.
     pub(crate) fn wait(self: &Arc<Plan>) -> Result<()> {
-        let mut patience = Patience::default();
+        let mut pauses = Pauses::default();
         loop {
             let others = self.others();
             if others.is_empty() {
@@ -115,7 +115,7 @@ impl Plan {
                 inner.plan.as_ref().inspect(|plan| plan.drive_mpi());
                 Ok(())
             })?;
-            patience.pause();
+            pauses.pause();
         }
     }
 

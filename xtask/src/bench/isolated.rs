@@ -1,7 +1,8 @@
 //! `cargo xtask bench isolated`: collectives as programs call them, under the preload and without it, on three MPIs, in three worlds.
 //!
 //! The program is `bench/isolated.c`, which nobody has changed for us: the same file runs with and without `allhands exec`, in jobs
-//! that take turns. A cell is the median over jobs of each job's median.
+//! that take turns. A cell is the median over jobs of each job's median. What every job printed is kept; the tables are made of that, also
+//! from the file of a run before (`--from`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,7 +37,7 @@ const WORLDS: [World; 5] = [
     World { name: "crowded", ranks: 4, beside: 0, yields: true, largest: SHORT, iterations: 400 },
     World { name: "crowded", ranks: 8, beside: 0, yields: true, largest: SHORT, iterations: 400 },
     World { name: "crowded", ranks: 4, beside: 0, yields: false, largest: SHORT, iterations: 20 },
-    World { name: "shared", ranks: 2, beside: 2, yields: true, largest: SHORT, iterations: 200 },
+    World { name: "shared", ranks: 2, beside: 2, yields: true, largest: SHORT, iterations: 60 },
 ];
 
 impl World {
@@ -60,21 +61,23 @@ impl World {
     }
 }
 
-/// What is to be measured.
+/// What is to be measured, or made of what was measured before.
 pub(crate) struct Wish {
     output: Option<PathBuf>,
+    from: Option<PathBuf>,
     world: Option<String>,
     jobs: usize,
 }
 
 impl Wish {
-    /// `[--world NAME] [--jobs N] [--output FILE]`, in any order.
+    /// `[--world NAME] [--jobs N] [--output FILE]` in any order, or `--from FILE`.
     pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { output: None, world: None, jobs: 5 };
+        let mut wish = Wish { output: None, from: None, world: None, jobs: 5 };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
                 "--output" => wish.output = Some(words.next()?.into()),
+                "--from" => wish.from = Some(words.next()?.into()),
                 "--world" => {
                     let name = words.next()?;
                     WORLDS.iter().find(|world| world.name == *name)?;
@@ -94,41 +97,65 @@ type Name = (String, usize);
 /// The medians of jobs, in microseconds, of each cell.
 type Times = BTreeMap<Name, Vec<f64>>;
 
-/// What was measured on one MPI in one world.
+/// What was measured on one MPI.
+#[derive(Default)]
 struct Measured {
-    library: &'static str,
+    library: String,
     theirs: Times,
     ours: Times,
 }
 
+/// What was measured in one world.
+struct Chapter {
+    title: String,
+    measured: Vec<Measured>,
+}
+
 /// Prints the tables; with them, what every job printed goes into the file.
 pub(crate) fn run(wish: &Wish) -> Result<()> {
+    let text = match &wish.from {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| {
+            format!("{} cannot be read: {error}; name a file that --output has written", file.display())
+        })?,
+        None => measure(wish)?,
+    };
+    let (head, raw) =
+        text.split_once(RAW).ok_or("no line says where the jobs' output begins; name a file of this command")?;
+    let chapters = chapters(raw)?;
+    let head = head.split("\n## ").next().unwrap_or_default().trim_end();
+    let mut tables = String::new();
+    for Chapter { title, measured } in &chapters {
+        let _ = write!(tables, "\n## {title}\n\n{}\n{}", summary(measured), table(measured));
+    }
+    if let Some(file) = &wish.output {
+        std::fs::write(file, format!("{head}\n{tables}\n{RAW}{raw}"))
+            .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+    }
+    println!("{head}\n{tables}");
+    Ok(())
+}
+
+/// Where what the jobs printed begins in a file.
+const RAW: &str = "# What each job printed: collective, bytes, median, p10, p90 in microseconds\n";
+
+/// What the machine is, and what every job printed.
+fn measure(wish: &Wish) -> Result<String> {
     mpi::install()?;
     let allhands = build::installed()?;
     let libraries = LIBRARIES.into_iter().map(libraries::named).collect::<Result<Vec<_>>>()?;
     let mut raw = String::new();
-    let mut tables =
-        format!("cargo xtask bench isolated\n\n{}load before: {}\n", machine::description(), machine::load());
+    let before = machine::load();
     for world in WORLDS.iter().filter(|world| wish.world.as_ref().is_none_or(|name| name == world.name)) {
-        let mut measured = Vec::new();
         for library in &libraries {
-            measured.push(of_library(world, library, &allhands, wish.jobs, &mut raw)?);
+            of_library(world, library, &allhands, wish.jobs, &mut raw)?;
         }
-        let _ = write!(tables, "\n## {}\n\n{}", world.title(), table(&measured));
     }
-    let _ = writeln!(tables, "\nload after: {}", machine::load());
-    if let Some(file) = &wish.output {
-        let text =
-            format!("{tables}\n# What each job printed: collective, bytes, median, p10, p90 in microseconds\n{raw}");
-        std::fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
-    }
-    println!("{tables}");
-    Ok(())
+    let (machine, after) = (machine::description(), machine::load());
+    Ok(format!("cargo xtask bench isolated\n\n{machine}load before: {before}; after: {after}\n{RAW}{raw}"))
 }
 
-fn of_library(world: &World, library: &Library, allhands: &Path, jobs: usize, raw: &mut String) -> Result<Measured> {
+fn of_library(world: &World, library: &Library, allhands: &Path, jobs: usize, raw: &mut String) -> Result<()> {
     let program = library.compile("bench/isolated.c")?;
-    let mut measured = Measured { library: library.title, theirs: Times::new(), ours: Times::new() };
     let computing = Computing::start(world.beside);
     for job in 0..2 * jobs {
         // Theirs, ours, ours, theirs: what comes and goes falls to both.
@@ -143,12 +170,36 @@ fn of_library(world: &World, library: &Library, allhands: &Path, jobs: usize, ra
         if !ended.status.is_some_and(|status| status.success()) {
             return Err(ended.fault(&format!("{}, {} failed", library.title, world.title())));
         }
-        let side = if ours { "under allhands exec" } else { "alone" };
-        let _ = writeln!(raw, "\n# {}, {}, {side}\n{}", library.title, world.title(), ended.out.trim_end());
-        add(&ended.out, if ours { &mut measured.ours } else { &mut measured.theirs })?;
+        let side = if ours { OURS } else { THEIRS };
+        let _ = writeln!(raw, "\n# {} | {} | {side}\n{}", library.title, world.title(), ended.out.trim_end());
     }
     drop(computing);
-    Ok(measured)
+    Ok(())
+}
+
+const OURS: &str = "under allhands exec";
+const THEIRS: &str = "alone";
+
+/// What the jobs of a file have measured, world by world.
+fn chapters(raw: &str) -> Result<Vec<Chapter>> {
+    let mut chapters: Vec<Chapter> = Vec::new();
+    for job in raw.split("\n# ").filter(|job| !job.trim().is_empty()) {
+        let (head, printed) = job.split_once('\n').unwrap_or((job, ""));
+        let fields: Vec<&str> = head.split(" | ").map(str::trim).collect();
+        let [library, title, side] = fields[..] else {
+            return Err(format!("{head:?} is not `MPI | world | side`; name a file of this command"));
+        };
+        let chapter = match chapters.iter().position(|chapter| chapter.title == title) {
+            Some(known) => &mut chapters[known],
+            None => chapters.push_mut(Chapter { title: title.into(), measured: Vec::new() }),
+        };
+        let measured = match chapter.measured.iter().position(|measured| measured.library == library) {
+            Some(known) => &mut chapter.measured[known],
+            None => chapter.measured.push_mut(Measured { library: library.into(), ..Measured::default() }),
+        };
+        add(printed, if side == OURS { &mut measured.ours } else { &mut measured.theirs })?;
+    }
+    Ok(chapters)
 }
 
 /// Adds what a job printed.
@@ -206,10 +257,48 @@ fn geometric_mean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
+/// For every collective and size the MPIs' own times over ours, in the order of the MPIs; what is below 0.95 is marked.
+fn summary(measured: &[Measured]) -> String {
+    let Some(first) = measured.first() else { return String::new() };
+    let names = || first.ours.keys().filter(|name| !name.0.starts_with("limit") && name.1 > 0);
+    let mut sizes: Vec<usize> = names().map(|name| name.1).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut collectives: Vec<&str> = names().map(|name| &*name.0).collect();
+    collectives.dedup();
+    let ratio = |one: &Measured, name: &Name| Some(median(one.theirs.get(name)?) / median(one.ours.get(name)?));
+    let cell = |name: Name| {
+        let ratios = measured.iter().filter_map(|one| ratio(one, &name));
+        let shown = ratios.map(|ratio| match ratio {
+            ..0.95 => format!("**{ratio:.2}**"),
+            _ => format!("{ratio:.1}"),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    let mut text = String::from("| MPI's own / ours |");
+    sizes.iter().for_each(|size| _ = write!(text, " {} |", size_named(*size)));
+    text += "\n| --- |";
+    text += &" --- |".repeat(sizes.len());
+    for collective in collectives {
+        let _ = write!(text, "\n| {collective} |");
+        sizes.iter().for_each(|size| _ = write!(text, " {} |", cell((collective.into(), *size))));
+    }
+    let _ = writeln!(text, "\n\nbarrier: {}", cell(("barrier".into(), 0)));
+    text
+}
+
+fn size_named(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
 /// For every cell the MPI's own time over ours, with both times; then their means, and the physical limit.
 fn table(measured: &[Measured]) -> String {
     let mut text = String::from(
-        "MPI's own / ours = times in us (spread of jobs); *best*: the fastest MPI's own / the slowest of ours\n\n| |",
+        "MPI's own / ours = times in us (spread of jobs); *best*: the fastest MPI's own / the median of ours\n\n| |",
     );
     measured.iter().for_each(|one| _ = write!(text, " {} |", one.library));
     text += " best |\n| --- |";
@@ -220,7 +309,7 @@ fn table(measured: &[Measured]) -> String {
     let (limits, cells): (Vec<&Name>, Vec<&Name>) = names.into_iter().partition(|name| name.0.starts_with("limit"));
     for name in cells {
         let _ = write!(text, "| {} {} |", name.0, name.1);
-        let (mut fastest, mut slowest) = (f64::MAX, 0.0f64);
+        let (mut fastest, mut all_ours) = (f64::MAX, Vec::new());
         for (one, ratios) in measured.iter().zip(&mut ratios) {
             let (theirs, ours) = (one.theirs.get(name), one.ours.get(name));
             let (Some(theirs), Some(ours)) = (theirs, ours) else {
@@ -231,10 +320,12 @@ fn table(measured: &[Measured]) -> String {
             let spreads = format!("({:.1}, {:.1})", spread(theirs), spread(ours));
             let _ = write!(text, " **{:.2}** = {their:.2} / {our:.2} {spreads} |", their / our);
             ratios.push(their / our);
-            (fastest, slowest) = (fastest.min(their), slowest.max(our));
+            fastest = fastest.min(their);
+            all_ours.push(our);
         }
-        let _ = writeln!(text, " {:.2} |", fastest / slowest);
-        ratios[measured.len()].push(fastest / slowest);
+        let best = fastest / median(&all_ours);
+        let _ = writeln!(text, " {best:.2} |");
+        ratios[measured.len()].push(best);
     }
     for (label, value) in [
         ("geometric mean", &geometric_mean as &dyn Fn(&[f64]) -> f64),
@@ -260,8 +351,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_medians_of_jobs_and_the_best_mpi_is_held_against_the_slowest_of_ours() {
-        let mut one = Measured { library: "A", theirs: Times::new(), ours: Times::new() };
+    fn cells_are_medians_of_jobs_and_the_best_mpi_is_held_against_the_median_of_ours() {
+        let mut one = Measured { library: "A".into(), ..Measured::default() };
         for (theirs, ours) in [("4.0", "2.0"), ("9.0", "2.0"), ("4.0", "5.0")] {
             add(&format!("bcast 8 {theirs} 1 9\nlimit-bcast 8 0.5 0 1\n"), &mut one.theirs).unwrap();
             add(&format!("bcast 8 {ours} 1 9\nlimit-bcast 8 0.5 0 1\n"), &mut one.ours).unwrap();
@@ -271,5 +362,20 @@ mod tests {
         assert!(text.contains("| limit-bcast 8 | 0.50 | |"), "{text}");
         assert!(text.contains("| geometric mean | 2.00 | 2.00 |"), "{text}");
         assert!(add("no numbers here", &mut Times::new()).is_err());
+    }
+
+    #[test]
+    fn tables_are_made_of_what_a_file_says() {
+        let raw = "\n# A | idle | alone\nbcast 8 4.0 1 9\nbcast 2048 3.0 1 9\nbarrier 0 1.0 1 1\n\n\
+                   # A | idle | under allhands exec\nbcast 8 2.0 1 9\nbcast 2048 6.0 1 9\nbarrier 0 0.5 1 1\n\n\
+                   # B | idle | alone\nbcast 8 3.0 1 9\n\n# B | idle | under allhands exec\nbcast 8 2.0 1 9\n\n\
+                   # A | crowded | alone\nbcast 8 1.0 1 9\n";
+        let chapters = chapters(raw).unwrap();
+        let titles: Vec<&str> = chapters.iter().map(|chapter| &*chapter.title).collect();
+        assert_eq!(titles, ["idle", "crowded"]);
+        let text = summary(&chapters[0].measured);
+        assert!(text.contains("| MPI's own / ours | 8 B | 2 KiB |\n"), "{text}");
+        assert!(text.contains("| bcast | 2.0 1.5 | **0.50** |\n\nbarrier: 2.0\n"), "{text}");
+        assert!(super::chapters("\n# a head without fields\n").is_err());
     }
 }

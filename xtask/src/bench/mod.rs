@@ -54,20 +54,29 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
     let mut report = format!("cargo xtask bench mpi{}\n\n", if wish.quick { " --quick" } else { "" });
     report += &machine::description();
     let _ = writeln!(report, "load before: {}\n", machine::load());
-    let mut cells = Vec::new();
-    for library in &libraries {
-        for collective in COLLECTIVES {
-            let csv = collective_of(library, &allhands, collective, wish.quick, &mut report)?;
-            cells.extend(tables::cells(library.title, &csv)?);
+    // As programs call, and one right after the other.
+    let regimes = [("isolated calls", " --isolated"), ("runs back to back on warm buffers", "")];
+    let mut measured = Vec::new();
+    for (title, option) in regimes {
+        let mut cells = Vec::new();
+        for library in &libraries {
+            for collective in COLLECTIVES {
+                let csv = collective_of(library, &allhands, &format!("{collective}{option}"), wish.quick, &mut report)?;
+                cells.extend(tables::cells(library.title, &csv)?);
+            }
         }
+        measured.push((title, cells));
     }
     for library in &libraries {
         overheads_of(library, &overheads, wish.quick, &mut report)?;
     }
     let _ = writeln!(report, "load after: {}\n", machine::load());
     let titles: Vec<&str> = libraries.iter().map(|library| library.title).collect();
-    let _ = writeln!(report, "{}", tables::in_full(&cells, &titles));
-    let short = tables::in_short(&cells, &titles);
+    let mut short = String::new();
+    for (title, cells) in &measured {
+        let _ = writeln!(report, "{title}\n\n{}", tables::in_full(cells, &titles));
+        let _ = writeln!(short, "{title}\n\n{}", tables::in_short(cells, &titles));
+    }
     report += &short;
     match &wish.output {
         Some(file) => {

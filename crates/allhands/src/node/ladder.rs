@@ -20,6 +20,7 @@
 //! Some MPIs yield in it.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::bell::Bell;
@@ -75,6 +76,12 @@ pub(crate) trait Wait {
 impl Ladder {
     pub(crate) fn new(crowded: bool, nap: Duration) -> Ladder {
         Ladder { crowded, nap, without: Cell::new(0) }
+    }
+
+    /// The same for a rank that is a process.
+    pub(crate) fn of_process(crowded: bool, nap: Duration) -> Ladder {
+        CROWDED.store(crowded, Ordering::Relaxed);
+        Ladder::new(crowded, nap)
     }
 
     /// Whether ranks outnumber the cores they may run on.
@@ -181,6 +188,42 @@ impl Ladder {
             if !kind.far {
                 mpi.progress(Instant::now(), wait);
             }
+        }
+    }
+}
+
+/// Whether ranks of this process's node outnumber its cores, for those who wait beside the ladder.
+static CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// Between two looks at something for which nobody rings, and which the caller moves on by looking: a request of MPI's, or several plans
+/// at once. The same ladder, as far as that allows.
+///
+/// ```
+/// let mut pauses = allhands::raw::Pauses::default();
+/// let mut looks = 0;
+/// while looks < 3 { // until what is waited for is there
+///     looks += 1;
+///     pauses.pause();
+/// }
+/// ```
+#[derive(Debug, Default)]
+pub struct Pauses {
+    looks: u32,
+    begun: Option<Instant>,
+}
+
+impl Pauses {
+    /// Lets some time pass: none at first; then others go first where ranks outnumber cores, or the core is kept for a while; then asleep.
+    pub fn pause(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks <= LOOKS / 5 {
+            return spin_loop();
+        }
+        let waited = self.begun.get_or_insert_with(Instant::now).elapsed();
+        match CROWDED.load(Ordering::Relaxed) {
+            true if waited < YIELDING => yield_now(),
+            false if waited < SLICE => spin_loop(),
+            _ => std::thread::sleep(FIRST_NAP),
         }
     }
 }
@@ -306,6 +349,14 @@ mod tests {
             assert_eq!(waited(crowded, Duration::from_micros(50), &mut wait), Ok(()));
             assert!(looks > CLOSE_LOOKS);
         }
+    }
+
+    #[test]
+    fn pauses_end_asleep() {
+        let mut pauses = Pauses { looks: LOOKS, begun: Some(Instant::now() - 2 * SLICE) };
+        let before = Instant::now();
+        pauses.pause();
+        assert!(before.elapsed() >= FIRST_NAP);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! What such a call says follows from a few numbers, which are compared here: the collective, the communicator, counts, and predefined
 //! datatypes and operations, whose handles never come to mean anything else. Only the buffers may be others.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 use allhands::raw::{RawOperation, RawPlan, Slot};
@@ -30,7 +30,6 @@ pub(super) struct Plain {
 }
 
 /// What this thread called last, and the plan that served it.
-#[derive(Clone, Copy)]
 struct Last {
     collective: Collective,
     comm: Handle,
@@ -49,7 +48,7 @@ struct Last {
 }
 
 thread_local! {
-    static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
 /// Serves a call that is like the last one; its code.
@@ -60,19 +59,20 @@ pub(super) fn again(
     comm: Handle,
     plain: &Plain,
 ) -> Option<c_int> {
-    let last = LAST.get()?;
-    let like = last.collective == collective && last.comm == comm && last.numbers == plain.numbers;
-    if !like || last.removed != session.comms.removed() || requests::any() || !last.fits(session, plain) {
-        return None;
-    }
+    let (member, place, in_place) = LAST.with_borrow(|last| {
+        let last = last.as_ref()?;
+        let like = last.collective == collective && last.comm == comm && last.numbers == plain.numbers;
+        let known = like && last.removed == session.comms.removed() && !requests::any() && last.fits(session, plain);
+        known.then_some((last.member, last.place, last.in_place))
+    })?;
     // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
-    let group = unsafe { &*last.member }.made()?;
+    let group = unsafe { &*member }.made()?;
     let ran = inside(|| {
         let mut group = lock(group);
-        let plan: &mut RawPlan = group.placed(last.place)?;
+        let plan: &mut RawPlan = group.placed(place)?;
         // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
         Some(unsafe {
-            match last.in_place {
+            match in_place {
                 false => plan.run(plain.send.cast(), plain.receive.cast()),
                 true => plan.run_in_place(plain.receive.cast()),
             }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use allhands_call::Patience;
+use allhands::raw::Pauses;
 use allhands_mpi::{Handle, Mpi};
 
 use super::own::{function, native};
@@ -29,12 +29,12 @@ function! { "Win_test" "" (window: Handle, flag: *mut c_int), own => {
 
 // MPICH 5.0.2 waits here without its progress engine: collectives that are under way, its own as well, stand still.
 function! { "Win_wait" "" (window: Handle), own => {
-    let mut patience = Patience::default();
+    let mut pauses = Pauses::default();
     while let (true, Some(session)) = (requests::any(), session::current()) {
         inside(|| session.requests.progress());
         let mut flag: c_int = 0;
         match native!("Win_test" (window, &raw mut flag)) {
-            Some(0) if flag == 0 => patience.pause(),
+            Some(0) if flag == 0 => pauses.pause(),
             Some(code) => return code,
             None => break,
         }

@@ -12,7 +12,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allhands_call::{Communicator, Patience, Reason, Unserved, hash};
+use allhands::raw::Pauses;
+use allhands_call::{Communicator, Reason, Unserved, hash};
 use allhands_mpi::{Handle, Mpi};
 
 use super::observer::{Announced, Observer, Stay};
@@ -239,11 +240,11 @@ impl Check {
     /// The outermost of all ranks' records. Waits for them, who may wait for what this rank has under way.
     fn reduced(&self, private: &Arc<Private>, mine: Record, meanwhile: &dyn Fn()) -> Result<Both, Unserved> {
         let mut asked = self.ask(private, mine)?;
-        let mut patience = Patience::default();
+        let mut pauses = Pauses::default();
         while !self.mpi.test_done(&mut asked.request)? {
             self.look()?;
             meanwhile();
-            patience.pause();
+            pauses.pause();
         }
         Ok(*asked.both)
     }

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use allhands::raw::RawPlan;
+use allhands::raw::{Pauses, RawPlan};
 use allhands::{Error, Server};
-use allhands_call::{Patience, Reason, Staged, Task, Unserved, counts};
+use allhands_call::{Reason, Staged, Task, Unserved, counts};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -286,12 +286,12 @@ impl Requests {
         if !any() {
             return Ok(plan.wait()?);
         }
-        let mut patience = Patience::default();
+        let mut pauses = Pauses::default();
         while !plan.test()? {
             self.meanwhile(lines);
             // Others may first wait for a message of the program's, or for a request of the MPI's own.
             plan.drive_mpi();
-            patience.pause();
+            pauses.pause();
         }
         Ok(())
     }
