@@ -85,7 +85,7 @@ struct Common {
     each: usize,
 }
 
-/// Between processes, messages longer than this are read from the sender's memory: below, a system call, and the wait until the reader is
+/// Between processes, messages of this length and more are read from the sender's memory: below, a system call, and the wait until the reader is
 /// through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
 const REFER_BETWEEN_PROCESSES: usize = 64 * 1024;
 /// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
@@ -637,7 +637,7 @@ fn refers(node: &Node, message: &Message) -> bool {
                 // Sender and receiver copy at the same time, each its half of the way.
                 Beside::Nothing => false,
                 Beside::Combining => message.bytes > REFER_OPERANDS,
-                Beside::Moving => message.bytes > REFER_BETWEEN_PROCESSES,
+                Beside::Moving => message.bytes >= REFER_BETWEEN_PROCESSES,
             };
             long && message.bytes / message.parts.len() >= LONG_PIECES
         }
