@@ -111,7 +111,7 @@ impl fmt::Display for Grounds {
             Grounds::Model { machine, cores, simulated } => {
                 write!(f, "the model of {machine}")?;
                 if let Some(cores) = cores {
-                    write!(f, ", on {cores} cores")?;
+                    write!(f, ", on {cores} {}", if *cores == 1 { "core" } else { "cores" })?;
                 }
                 f.write_str(if *simulated { "" } else { " (too large to be simulated: at a glance)" })
             }
