@@ -36,6 +36,9 @@
 /* MPICH 5.0.2: threads that use files at the same time wait for ever, each for other ranks with the lock that the other needs. */
 #define FILES_OF_THREADS_HANG ON_MPICH
 
+/* MPICH 5.0.2: MPI_Win_start waits without the progress engine, so that collectives that were begun, its own as well, stand still. */
+#define STARTING_MOVES_NOTHING ON_MPICH
+
 /* Open MPI 5.0.11: two threads that make windows at the same time crash while it looks for what serves them (osc/ucx). */
 #define WINDOWS_OF_THREADS_CRASH ON_OPEN_MPI
 

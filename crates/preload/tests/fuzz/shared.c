@@ -78,7 +78,7 @@ static void access_run(Actor *actor, Window *window) {
     Access access = is(line, "op", "get") ? GET : is(line, "op", "accumulate") ? ACCUMULATE : is(line, "op", "fetch") ? GET_ACCUMULATE : PUT;
     int64_t out[WORDS], in[WORDS];
     MPI_Win win = window->window;
-    if (is(line, "how", "fence")) {
+    if (is(line, "how", "fence") || (STARTING_MOVES_NOTHING && is(line, "how", "post"))) {
         stored(window, seed);
         OK(MPI_Win_fence(0, win));
         accessed(actor, window, access, target, seed, out, in);
