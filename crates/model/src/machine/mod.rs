@@ -91,8 +91,8 @@ pub struct Links {
 }
 
 impl Machine {
-    /// The same where ranks outnumber cores, with so many ranks, and so many nodes, on a core: four and a half, if eight ranks
-    /// are one node of two cores. What a core does for a byte of a message it does for nobody else meanwhile: messages of a node start that
+    /// The same where ranks outnumber cores, with so many ranks, and so many nodes, on a core: 4 and 0.5, if eight ranks are one
+    /// node of two cores. What a core does for a byte of a message it does for nobody else meanwhile: messages of a node start that
     /// much later one after the other. And a rank that waits for another of its node goes on when the ranks of its core have had their
     /// turns, which takes [`Machine::HANDOVER`] each: many messages at once cost little there, and one after the other much.
     ///
