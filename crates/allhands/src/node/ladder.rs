@@ -115,7 +115,7 @@ impl Ladder {
             }
         }
         let begun = Instant::now();
-        let mut mpi = Pace::new(begun);
+        let mut mpi = Pace::new(begun, self.crowded);
         let mut yields = match self.without.get() {
             0 => true,
             waits => {
@@ -175,7 +175,7 @@ impl Ladder {
     fn sleep<W: Wait>(&self, bell: &Bell, gate: &Gate, wait: &mut W, kind: &mut Kind) -> Result<(), W::Reason> {
         let longest = if kind.far { NAP_FOR_MPI.min(self.nap) } else { self.nap };
         let mut nap = FIRST_NAP.min(longest);
-        let mut mpi = Pace::new(Instant::now());
+        let mut mpi = Pace::new(Instant::now(), self.crowded);
         loop {
             if bell.sleep(gate, nap, || kind.changed(wait)) {
                 return Ok(());
@@ -245,14 +245,16 @@ impl Kind {
 /// When MPI is to be moved on next.
 struct Pace {
     due: Instant,
+    /// It is left alone for so long at most.
+    most: Duration,
 }
 
 impl Pace {
     const LEAST: Duration = Duration::from_micros(10);
-    const MOST: Duration = Duration::from_millis(2);
 
-    fn new(now: Instant) -> Pace {
-        Pace { due: now + Pace::LEAST }
+    /// Where ranks outnumber cores a call may have taken long because others ran meanwhile, who may wait for what it moves.
+    fn new(now: Instant, crowded: bool) -> Pace {
+        Pace { due: now + Pace::LEAST, most: if crowded { 2 * FIRST_NAP } else { Duration::from_millis(2) } }
     }
 
     /// Whether it was due.
@@ -261,7 +263,7 @@ impl Pace {
         if due {
             wait.progress();
             let after = Instant::now();
-            self.due = after + (8 * (after - now)).clamp(Pace::LEAST, Pace::MOST);
+            self.due = after + (8 * (after - now)).clamp(Pace::LEAST, self.most);
         }
         due
     }
