@@ -85,8 +85,7 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
     let begun = Instant::now();
     for library in libraries.iter().filter(|library| library.is_native()) {
         example(allhands, library)?;
-        // CI has no time for all of them.
-        for ranks in RANKS.into_iter().filter(|ranks| extent == Extent::Full || *ranks != 4) {
+        for ranks in RANKS {
             // Left to itself an alltoallv is the MPI's.
             let wish = "alltoallv=spread-out";
             let report = try_out(allhands, library, ranks, wish, MOST_MODULES, "")?;
