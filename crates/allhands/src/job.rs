@@ -326,7 +326,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
         }
     };
     let homes = all.iter().map(|[_, _, _, home, ..]| *home as usize).collect();
-    let firsts = all.iter().enumerate().filter(|(rank, [machine, ..])| *rank as u64 == *machine);
+    // Those of ranks that share memory are counted together, once: where none does, bound ranks say one core each.
+    let firsts = all.iter().enumerate().filter(|(rank, [_, _, _, home, ..])| *rank as u64 == *home);
     let cores = firsts.map(|(_, [_, _, _, _, cores, _])| *cores as usize).sum();
     let evidence = evidence(mpi, me, texts, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
