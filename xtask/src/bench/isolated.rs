@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{LIBRARIES, MOST, machine};
+use super::{LIBRARIES, MOST, machine, tables};
 use crate::launch::launch;
 use crate::libraries::{self, Library};
 use crate::{Result, build, mpi};
@@ -72,7 +72,7 @@ pub(crate) struct Wish {
 impl Wish {
     /// `[--world NAME] [--jobs N] [--output FILE]` in any order, or `--from FILE`.
     pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { output: None, from: None, world: None, jobs: 5 };
+        let mut wish = Wish { output: None, from: None, world: None, jobs: JOBS };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
@@ -87,9 +87,14 @@ impl Wish {
                 _ => return None,
             }
         }
-        Some(wish)
+        // A file says what was measured: nothing is left to choose.
+        let chosen = wish.output.is_some() || wish.world.is_some() || wish.jobs != JOBS;
+        Some(wish).filter(|wish| wish.from.is_none() || !chosen)
     }
 }
+
+/// Jobs of each side, unless another number is asked for.
+const JOBS: usize = 5;
 
 /// A collective and its bytes.
 type Name = (String, usize);
@@ -253,10 +258,6 @@ fn spread(times: &[f64]) -> f64 {
     most / least
 }
 
-fn geometric_mean(ratios: &[f64]) -> f64 {
-    (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
-}
-
 /// For every collective and size the MPIs' own times over ours, in the order of the MPIs; what is below 0.95 is marked.
 fn summary(measured: &[Measured]) -> String {
     let Some(first) = measured.first() else { return String::new() };
@@ -276,7 +277,7 @@ fn summary(measured: &[Measured]) -> String {
         shown.collect::<Vec<_>>().join(" ")
     };
     let mut text = String::from("| MPI's own / ours |");
-    sizes.iter().for_each(|size| _ = write!(text, " {} |", size_named(*size)));
+    sizes.iter().for_each(|size| _ = write!(text, " {} |", tables::size(*size)));
     text += "\n| --- |";
     text += &" --- |".repeat(sizes.len());
     for collective in collectives {
@@ -285,14 +286,6 @@ fn summary(measured: &[Measured]) -> String {
     }
     let _ = writeln!(text, "\n\nbarrier: {}", cell(("barrier".into(), 0)));
     text
-}
-
-fn size_named(bytes: usize) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
-    }
 }
 
 /// For every cell the MPI's own time over ours, with both times; then their means, and the physical limit.
@@ -328,7 +321,10 @@ fn table(measured: &[Measured]) -> String {
         ratios[measured.len()].push(best);
     }
     for (label, value) in [
-        ("geometric mean", &geometric_mean as &dyn Fn(&[f64]) -> f64),
+        (
+            "geometric mean",
+            (&|ratios: &[f64]| tables::geometric_mean(ratios.iter().copied())) as &dyn Fn(&[f64]) -> f64,
+        ),
         ("least", &|ratios| ratios.iter().copied().fold(f64::INFINITY, f64::min)),
         ("below 0.95", &|ratios| ratios.iter().filter(|ratio| **ratio < 0.95).count() as f64),
     ] {
