@@ -134,6 +134,7 @@ impl Ask<'_> {
             * match &self.amount {
                 Amount::Each(count) => *count,
                 Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
+                Amount::Own { given, gotten } => mean_of_own(given, gotten),
             }
     }
 
@@ -141,11 +142,8 @@ impl Ask<'_> {
     fn all_bytes(&self, ranks: usize) -> usize {
         let elements = match &self.amount {
             Amount::Listed(counts) => counts.iter().fold(0usize, |all, &count| all.saturating_add(count)),
-            Amount::Each(count) => count.saturating_mul(match self.collective.family() {
-                Collective::Allgather | Collective::ReduceScatter => ranks,
-                Collective::Alltoall => ranks * ranks,
-                _ => 1,
-            }),
+            Amount::Own { .. } => unreachable!("what ranks know alone is no memory of theirs together"),
+            Amount::Each(count) => count.saturating_mul(self.collective.blocks(ranks).unwrap_or(1)),
         };
         elements.saturating_mul(self.element.1)
     }
@@ -156,6 +154,7 @@ impl Ask<'_> {
         let operation = if self.collective.reduces() { format!(", {}", self.operation) } else { String::new() };
         let amount = match &self.amount {
             Amount::Each(count) => count.to_string(),
+            Amount::Own { given, gotten } => format!("{} counts of its own", given.len().max(gotten.len())),
             Amount::Listed(counts) if counts.len() <= FEW => format!("{counts:?}"),
             // Of an alltoallv there are as many as pairs of ranks: a number stands for them.
             Amount::Listed(counts) => {
@@ -222,6 +221,11 @@ impl Comm {
     /// Whether it is one of several communicators of a world, and took nothing but a number to make.
     pub(crate) fn is_derived(&self) -> bool {
         self.scope != 1
+    }
+
+    /// Whether some members are reached by MPI's messages only.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.company.apart
     }
 
     /// A plan for a call that says at run time what its elements are.
@@ -674,6 +678,12 @@ impl Comm {
         };
         Ok(Plan::new(core, self.rank.clone()))
     }
+}
+
+/// Elements of a block of those that a rank knows alone, on average.
+fn mean_of_own(given: &[usize], gotten: &[usize]) -> usize {
+    let (all, blocks) = (given.iter().chain(gotten), given.len() + gotten.len());
+    all.sum::<usize>() / blocks.max(1)
 }
 
 impl Drop for Comm {

@@ -12,23 +12,29 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Amount {
-    /// Every block of this many elements; for a vector that the algorithm cuts up (allreduce, bcast, reduce), all of it.
+    /// Every block of this many elements; for a vector that the algorithm cuts up (allreduce, bcast, reduce, scan), all of it.
     Each(usize),
     /// A size for each block: for each rank, or in an alltoall for each pair, source-major.
     Listed(Vec<usize>),
+    /// What this rank knows without being told: a size for each block that it gives, and for each that it gets. Of an alltoallv, a gatherv or a
+    /// scatterv. Only algorithms in which nobody carries what is for others can do with it, and ranks have to know which.
+    Own {
+        /// Of each block of the input.
+        given: Vec<usize>,
+        /// Of each block of the output.
+        gotten: Vec<usize>,
+    },
 }
 
 impl Amount {
     /// Whether all blocks together, of all ranks, have a length that memory can have: every offset is then a number. All ranks say the same.
     pub(crate) fn fits(&self, problem: &Problem, element: usize) -> Result<()> {
         let ranks = problem.ranks();
-        let elements = match (self, problem.collective.family()) {
-            (Amount::Listed(counts), _) => counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count)),
-            (Amount::Each(count), Collective::Allgather | Collective::ReduceScatter) => count.checked_mul(ranks),
-            (Amount::Each(count), Collective::Alltoall) => {
-                count.checked_mul(ranks).and_then(|row| row.checked_mul(ranks))
-            }
-            (Amount::Each(count), _) => Some(*count),
+        let sum = |counts: &[usize]| counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
+        let elements = match self {
+            Amount::Listed(counts) => sum(counts),
+            Amount::Own { given, gotten } => sum(given).zip(sum(gotten)).and_then(|(in_, out)| in_.checked_add(out)),
+            Amount::Each(count) => count.checked_mul(problem.collective.blocks(ranks).unwrap_or(1)),
         };
         match elements.and_then(|elements| elements.checked_mul(element)) {
             Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
@@ -44,8 +50,11 @@ pub(crate) struct Layout<'a> {
     blocks: usize,
     element: usize,
     amount: &'a Amount,
-    /// Where each block begins in a vector of all blocks, and where the last one ends; empty where blocks are equal.
+    /// Where each block begins in a vector of all blocks, and where the last one ends; empty where blocks are equal, or not all known.
     starts: Vec<usize>,
+    /// The same of the blocks of the caller's input and output, where these are not all blocks.
+    input_starts: Vec<usize>,
+    output_starts: Vec<usize>,
 }
 
 /// A run of bytes.
@@ -63,21 +72,37 @@ impl<'a> Layout<'a> {
         element: usize,
         amount: &'a Amount,
     ) -> Layout<'a> {
-        let mut layout = Layout { problem, rank, blocks, element, amount, starts: Vec::new() };
-        if matches!(amount, Amount::Listed(_)) {
-            let mut starts = vec![0];
-            for block in 0..blocks {
-                starts.push(starts[block] + layout.elements(block));
+        let (starts, input_starts, output_starts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut layout = Layout { problem, rank, blocks, element, amount, starts, input_starts, output_starts };
+        match amount {
+            Amount::Each(_) => {}
+            Amount::Listed(counts) if problem.collective.family() == Collective::Alltoall => {
+                let ranks = problem.ranks();
+                layout.starts = starts_of(counts.iter().copied());
+                layout.input_starts = starts_of(counts[rank * ranks..(rank + 1) * ranks].iter().copied());
+                layout.output_starts = starts_of((0..ranks).map(|source| counts[source * ranks + rank]));
             }
-            layout.starts = starts;
+            Amount::Listed(counts) => layout.starts = starts_of(counts.iter().copied()),
+            Amount::Own { given, gotten } => {
+                layout.input_starts = starts_of(given.iter().copied());
+                layout.output_starts = starts_of(gotten.iter().copied());
+            }
         }
         layout
+    }
+
+    /// Where the caller's blocks begin in a space, if that does not follow from their number.
+    fn own_starts(&self, space: Space) -> Option<&[usize]> {
+        let starts = if space == Space::Input { &self.input_starts } else { &self.output_starts };
+        (!starts.is_empty()).then_some(starts)
     }
 
     /// How many elements a block has.
     pub(crate) fn elements(&self, block: usize) -> usize {
         match self.amount {
             Amount::Listed(counts) => counts[block],
+            // Nothing is made of blocks that are others' alone: `check` refuses it.
+            Amount::Own { .. } => 0,
             Amount::Each(all) if self.cuts() => all / self.blocks + usize::from(block < all % self.blocks),
             Amount::Each(one) => *one,
         }
@@ -85,13 +110,14 @@ impl<'a> Layout<'a> {
 
     /// Whether the algorithm cuts one vector into blocks.
     fn cuts(&self) -> bool {
-        matches!(self.problem.collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce)
+        self.problem.collective.cuts()
     }
 
     /// Where a block begins in a vector of all blocks, in elements.
     fn start(&self, block: usize) -> usize {
         match self.amount {
             Amount::Listed(_) => self.starts[block],
+            Amount::Own { .. } => 0,
             Amount::Each(all) if self.cuts() => block * (all / self.blocks) + block.min(all % self.blocks),
             Amount::Each(one) => block * one,
         }
@@ -99,6 +125,9 @@ impl<'a> Layout<'a> {
 
     /// How many elements the caller's input or output has.
     pub(crate) fn extent(&self, space: Space) -> usize {
+        if let Some(starts) = self.own_starts(space) {
+            return starts[starts.len() - 1];
+        }
         let positions = self.problem.extent(space, self.rank, self.blocks);
         (0..positions).map(|position| self.elements(self.block_at(space, position))).sum()
     }
@@ -109,12 +138,14 @@ impl<'a> Layout<'a> {
 
     /// The bytes of a position of the caller's input or output.
     pub(crate) fn own(&self, space: Space, position: usize) -> Bytes {
+        if let Some(starts) = self.own_starts(space) {
+            let (at, end) = (starts[position], starts[position + 1]);
+            return Bytes { at: at * self.element, len: (end - at) * self.element };
+        }
         let block = self.block_at(space, position);
         let at = match (self.problem.collective.family(), space) {
-            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => 0,
-            (Collective::Alltoall, _) if matches!(self.amount, Amount::Listed(_)) => {
-                (0..position).map(|before| self.elements(self.block_at(space, before))).sum()
-            }
+            (Collective::Allgather | Collective::Gather, Space::Input) => 0,
+            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 0,
             (Collective::Alltoall, _) => position * self.elements(block),
             _ => self.start(block),
         };
@@ -134,4 +165,13 @@ impl<'a> Layout<'a> {
     pub(crate) fn scratch_len(&self, position: usize) -> usize {
         self.elements(position % self.blocks) * self.element
     }
+}
+
+/// Where things of these lengths begin, one after the other, and where the last one ends.
+fn starts_of(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    std::iter::once(0).chain(ends).collect()
 }

@@ -92,17 +92,17 @@ impl Native {
             None => 0,
         };
         let p = problem.ranks();
-        let blocks = match collective.family() {
-            Collective::Allgather | Collective::ReduceScatter => p,
-            Collective::Alltoall => p * p,
-            _ => 1,
-        };
+        let blocks = collective.blocks(p).unwrap_or(1);
         let layout = Layout::new(problem, me, blocks, element.size(), amount);
         let (mut send, mut receive, mut fits) = (Parts::default(), Parts::default(), true);
         match collective {
-            Collective::Allgatherv | Collective::ReduceScatter => {
+            Collective::Allgatherv | Collective::ReduceScatter | Collective::Gatherv => {
                 let all = (0..p).map(|rank| layout.elements(rank));
                 (receive, fits) = (Parts::of(all.clone()), counted(all));
+            }
+            Collective::Scatterv => {
+                let all = (0..p).map(|rank| layout.elements(rank));
+                (send, fits) = (Parts::of(all.clone()), counted(all));
             }
             Collective::Alltoallv => {
                 let from = |source: usize| (0..p).map(move |rank| (source, rank));
@@ -115,7 +115,7 @@ impl Native {
         }
         let count = match amount {
             Amount::Each(count) => *count,
-            Amount::Listed(_) => layout.extent(Space::Input),
+            Amount::Listed(_) | Amount::Own { .. } => layout.extent(Space::Input),
         };
         Ok(Native {
             mpi,
@@ -159,17 +159,29 @@ impl Native {
             return Ok(input.cast());
         }
         Ok(match self.collective {
-            // In place, MPI asks for counts that are the same both ways.
-            Collective::Alltoallv => {
+            // In place, MPI asks an alltoallv for counts that are the same both ways, and leaves a scatter's own block where it is.
+            Collective::Alltoallv | Collective::Scatter | Collective::Scatterv => {
                 let bytes = self.input * self.element;
                 self.aside.resize(bytes.div_ceil(16), 0);
                 // SAFETY: the buffer holds the input at its beginning.
                 unsafe { std::ptr::copy_nonoverlapping(output, self.aside.as_mut_ptr().cast(), bytes) };
                 self.aside.as_ptr().cast()
             }
-            Collective::Reduce if self.me != self.root => output.cast_const().cast(),
+            Collective::Reduce | Collective::Gather | Collective::Gatherv if self.me != self.root => {
+                output.cast_const().cast()
+            }
+            Collective::Exscan if self.me == 0 => output.cast_const().cast(),
             _ => self.mpi.in_place().cast_const(),
         })
+    }
+
+    /// Where MPI puts the output: of an exscan's first rank MPI does not say that it leaves it alone.
+    fn target(&mut self, output: *mut u8) -> *mut c_void {
+        if self.collective == Collective::Exscan && self.me == 0 {
+            self.aside.resize((self.count * self.element).div_ceil(16), 0);
+            return self.aside.as_mut_ptr().cast();
+        }
+        output.cast()
     }
 
     /// Performs the collective.
@@ -179,7 +191,7 @@ impl Native {
     pub(crate) unsafe fn run(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output)? };
-        let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
+        let (mpi, comm, to) = (self.mpi, self.comm()?, self.target(output));
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;
         // SAFETY: buffers of these counts; `in_place` stands for the output where MPI allows it.
@@ -200,6 +212,15 @@ impl Native {
                     mpi.bcast(to, count, datatype, root, comm)
                 }
                 Collective::Reduce => mpi.reduce(from, to, count, datatype, op, root, comm),
+                Collective::Gather => mpi.gather(from, to, count, datatype, root, comm),
+                Collective::Gatherv => mpi.gatherv(from, self.input, to, counts, offsets, datatype, root, comm),
+                Collective::Scatter => mpi.scatter(from, to, count, datatype, root, comm),
+                Collective::Scatterv => {
+                    let Parts { counts: sent, offsets: places } = &self.send;
+                    mpi.scatterv(from, sent, places, to, self.output, datatype, root, comm)
+                }
+                Collective::Scan => mpi.scan(from, to, count, datatype, op, comm),
+                Collective::Exscan => mpi.exscan(from, to, count, datatype, op, comm),
                 Collective::Barrier => mpi.barrier(comm),
             }?;
         }
@@ -213,7 +234,7 @@ impl Native {
     pub(crate) unsafe fn start(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output)? };
-        let (mpi, comm, to) = (self.mpi, self.comm()?, output.cast::<c_void>());
+        let (mpi, comm, to) = (self.mpi, self.comm()?, self.target(output));
         let (count, datatype, op, root) = (self.count, self.datatype, self.op, self.root as i32);
         let Parts { counts, offsets } = &self.receive;
         // SAFETY: buffers of these counts, and arrays that stay, until the request is complete.
@@ -234,6 +255,15 @@ impl Native {
                     mpi.ibcast(to, count, datatype, root, comm)
                 }
                 Collective::Reduce => mpi.ireduce(from, to, count, datatype, op, root, comm),
+                Collective::Gather => mpi.igather(from, to, count, datatype, root, comm),
+                Collective::Gatherv => mpi.igatherv(from, self.input, to, counts, offsets, datatype, root, comm),
+                Collective::Scatter => mpi.iscatter(from, to, count, datatype, root, comm),
+                Collective::Scatterv => {
+                    let Parts { counts: sent, offsets: places } = &self.send;
+                    mpi.iscatterv(from, sent, places, to, self.output, datatype, root, comm)
+                }
+                Collective::Scan => mpi.iscan(from, to, count, datatype, op, comm),
+                Collective::Exscan => mpi.iexscan(from, to, count, datatype, op, comm),
                 Collective::Barrier => mpi.ibarrier(comm),
             }?
         });

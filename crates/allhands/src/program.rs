@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use allhands_schedule::{Combine, Local, Prepared, Problem, Recv, Round, Schedule, Space, Span};
+use allhands_schedule::{Collective, Combine, Local, Prepared, Problem, Recv, Round, Schedule, Space, Span};
 
 pub(crate) use self::check::alike;
 use crate::error::{Error, Result};
@@ -578,7 +578,8 @@ impl<'a> Compiler<'a> {
     /// Where the input is when the caller has put it into the output.
     fn in_place(&self, input: Bytes) -> Bytes {
         match self.problem.collective.family() {
-            allhands_schedule::Collective::Allgather => self.layout.own(Space::Output, self.rank),
+            Collective::Allgather => self.layout.own(Space::Output, self.rank),
+            Collective::Gather if self.rank == self.problem.root => self.layout.own(Space::Output, self.rank),
             _ => input,
         }
     }

@@ -103,12 +103,13 @@ pub(crate) fn weight(collective: Collective, amount: &Amount, element: usize, ra
     let (ranks, element) = (ranks as u64, element as u64);
     let (elements, listed) = match amount {
         Amount::Each(count) => {
-            let blocks = match collective.family() {
-                Collective::Allgather | Collective::Alltoall => ranks,
-                Collective::ReduceScatter if collective == Collective::ReduceScatterBlock => ranks,
-                _ => 1,
-            };
+            // A rank of an alltoall has its share of all pairs.
+            let blocks = if collective.cuts() || collective == Collective::Barrier { 1 } else { ranks };
             ((*count as u64).saturating_mul(blocks), 0)
+        }
+        Amount::Own { given, gotten } => {
+            // Nobody carries what is for others, so no memory is taken for data.
+            (0, 8 * (given.len() + gotten.len()) as u64)
         }
         Amount::Listed(counts) => {
             let all = counts.iter().fold(0u64, |all, &count| all.saturating_add(count as u64));
@@ -214,6 +215,11 @@ impl RawComm {
     /// ```
     pub fn reserve(&self) -> Result<Reserved> {
         Ok(Reserved { comm: self.0.clone(), place: self.0.reserve()? })
+    }
+
+    /// Whether some ranks are reached by MPI's messages only; the same on every rank.
+    pub fn is_apart(&self) -> bool {
+        self.0.is_apart()
     }
 
     /// Which rank this is.

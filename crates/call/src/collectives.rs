@@ -26,8 +26,6 @@ pub struct Caller<'a> {
     pub types: &'a Types,
     /// Where it is made.
     pub comm: &'a Communicator,
-    /// Whether ranks may tell each other the counts of an alltoallv before it is served.
-    pub tells_counts: bool,
     /// Where to note what the arguments say, if somebody wants to know.
     pub said: Option<&'a Said>,
 }
@@ -149,52 +147,287 @@ impl Caller<'_> {
         Ok(Task::new(moved(Collective::Allgatherv, Amount::Listed(blocks), 0), input, output, bytes))
     }
 
-    /// `MPI_Alltoallv`: ranks know their own counts only, and have to tell each other before there is a plan.
+    /// `MPI_Alltoallv`: ranks know their own counts only.
     ///
     /// # Safety
     /// The arrays have a number for each rank.
     pub unsafe fn alltoallv(
         &self,
-        send: (Send, Numbers, Numbers, Handle),
-        receive: (Receive, Numbers, Numbers, Handle),
+        (send, sent, from, send_type): (Send, Numbers, Numbers, Handle),
+        (receive, received, to, receive_type): (Receive, Numbers, Numbers, Handle),
     ) -> Outcome {
+        let in_place = self.in_place(send);
         if let Some(said) = self.said {
             // SAFETY: the caller's promise.
-            let expected = unsafe { self.types.each_said(receive.1, self.comm.size, receive.3) };
-            // SAFETY: the same.
-            let given = match self.in_place(send.0) {
-                true => expected.clone(),
-                false => unsafe { self.types.each_said(send.1, self.comm.size, send.3) },
+            let each = |numbers, datatype| unsafe { self.types.each_said(numbers, self.comm.size, datatype) };
+            let expected = each(received, receive_type);
+            said.note_exchange(if in_place { expected.clone() } else { each(sent, send_type) }, expected, None);
+        }
+        // SAFETY: the caller's promise.
+        let (output, expected) = unsafe { self.scattered(receive.cast(), received, to, receive_type)? };
+        // SAFETY: the caller's promise.
+        let given = match in_place {
+            true => None,
+            false => Some(unsafe { self.scattered(send.cast_mut().cast(), sent, from, send_type)? }),
+        };
+        Ok(exchange(given, output, expected))
+    }
+
+    /// `MPI_Alltoallw`: as an alltoallv of bytes, with a datatype for each block.
+    ///
+    /// # Safety
+    /// The arrays have a number, or a datatype, for each rank.
+    pub unsafe fn alltoallw(
+        &self,
+        (send, sent, from, send_types): (Send, Numbers, Numbers, *const c_void),
+        (receive, received, to, receive_types): (Receive, Numbers, Numbers, *const c_void),
+    ) -> Outcome {
+        let in_place = self.in_place(send);
+        // SAFETY: the caller's promise.
+        let output = unsafe { self.mixed(receive.cast(), received, to, receive_types) };
+        // SAFETY: the caller's promise.
+        let given = (!in_place).then(|| unsafe { self.mixed(send.cast_mut().cast(), sent, from, send_types) });
+        if let Some(said) = self.said {
+            let each = |part: &Result<(Region, Vec<usize>), Unserved>| {
+                part.as_ref().ok().map(|(_, bytes)| bytes.iter().map(|&bytes| bytes as i128).collect::<Vec<_>>())
             };
-            let unsigned = |each: Vec<i128>| each.into_iter().map(|bytes| u64::try_from(bytes).ok()).collect();
-            let both = given.and_then(unsigned).zip(expected.and_then(unsigned));
-            said.note(&[both.is_none().then(|| "counts that MPI refuses".into())]);
-            let _ = both.map(|both| said.exchanged.set(both));
+            said.note_exchange(each(given.as_ref().unwrap_or(&output)), each(&output), None);
         }
-        if !self.tells_counts {
-            return Err(Reason::UnknownCounts.into());
-        }
-        let (receive, received, to, receive_type) = receive;
+        let (output, expected) = output?;
+        Ok(exchange(given.transpose()?, output, expected))
+    }
+
+    /// Blocks of one datatype, where the program puts them, and their bytes.
+    ///
+    /// # Safety
+    /// The arrays have a number for each rank.
+    unsafe fn scattered(
+        &self,
+        at: *mut u8,
+        numbers: Numbers,
+        places: Numbers,
+        datatype: Handle,
+    ) -> Result<(Region, Vec<usize>), Unserved> {
+        let (size, datatype) = (self.comm.size, self.datatype(datatype)?);
+        // SAFETY: the caller's promise.
+        let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
+        let region = Region::scattered(at, &counts, &places, datatype)?;
+        Ok((region, counts.iter().map(|count| datatype.bytes(*count)).collect()))
+    }
+
+    /// Blocks of a datatype each, at places in bytes, and their bytes.
+    ///
+    /// # Safety
+    /// The arrays have a number, or a datatype, for each rank.
+    unsafe fn mixed(
+        &self,
+        at: *mut u8,
+        numbers: Numbers,
+        places: Numbers,
+        datatypes: *const c_void,
+    ) -> Result<(Region, Vec<usize>), Unserved> {
         let size = self.comm.size;
         // SAFETY: the caller's promise.
-        let part = |at: *mut u8, numbers: Numbers, places: Numbers, handle: Handle| unsafe {
-            let datatype = self.datatype(handle)?;
-            let counts = counts(numbers, size)?;
-            let region = Region::scattered(at, &counts, &places.read(size)?, datatype)?;
-            Ok::<_, Unserved>((region, counts.iter().map(|count| datatype.bytes(*count)).collect::<Vec<_>>()))
+        let (counts, places) = unsafe { (counts(numbers, size)?, places.read(size)?) };
+        if datatypes.is_null() {
+            return Err(Reason::Refused.into());
+        }
+        let abi = self.types.mpi().abi();
+        let block = |rank: usize| {
+            // What there is nothing of may be of anything.
+            if counts[rank] == 0 {
+                return Ok((Region::none(), 0));
+            }
+            // SAFETY: the caller's promise.
+            let datatype = unsafe { abi.read_handle(datatypes.byte_add(rank * abi.handle_bytes())) };
+            let datatype = self.datatype(datatype)?;
+            let at = at.wrapping_offset(places[rank] as isize);
+            Ok((Region::new(at, counts[rank], datatype)?, datatype.bytes(counts[rank])))
         };
-        let (output, expected) = part(receive.cast(), received, to, receive_type)?;
-        let (send, sent, from, send_type) = send;
-        let (input, given) = match self.in_place(send) {
-            true => (None, expected.clone()),
+        let blocks = (0..size).map(block).collect::<Result<Vec<_>, Unserved>>()?;
+        let (regions, bytes) = blocks.into_iter().unzip();
+        Ok((Region::mixed(regions), bytes))
+    }
+
+    /// `MPI_Gather`
+    #[inline(always)]
+    pub fn gather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle), root: i32) -> Outcome {
+        let Communicator { rank, size, .. } = *self.comm;
+        let at_root = root as usize == rank;
+        let in_place = at_root && self.in_place(send.0);
+        if let Some(said) = self.said {
+            let gives = (!in_place).then(|| self.types.bytes_said(send.1, send.2));
+            let gets = at_root.then(|| self.types.bytes_said(receive.1, receive.2));
+            said.note_rooted(root, gives, gets);
+        }
+        let root = self.root(root)?;
+        let mut input = None;
+        let (mut bytes, mut output) = (0, Region::none());
+        if !in_place {
+            let (region, block) = self.block(send.0.cast_mut(), send.1, send.2, 1)?;
+            (input, bytes) = (Some(region), block);
+        }
+        if at_root {
+            let (region, block) = self.block(receive.0, receive.1, receive.2, size)?;
+            if !in_place {
+                equal(bytes, block)?;
+            }
+            (output, bytes) = (region, block);
+        }
+        Ok(Task::new(moved(Collective::Gather, Amount::Each(bytes), root), input, output, bytes))
+    }
+
+    /// `MPI_Scatter`
+    #[inline(always)]
+    pub fn scatter(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle), root: i32) -> Outcome {
+        let Communicator { rank, size, .. } = *self.comm;
+        let at_root = root as usize == rank;
+        let in_place = at_root && self.in_place(receive.0.cast_const());
+        if let Some(said) = self.said {
+            let gives = at_root.then(|| self.types.bytes_said(send.1, send.2));
+            let gets = (!in_place).then(|| self.types.bytes_said(receive.1, receive.2));
+            said.note_rooted(root, gives, gets);
+        }
+        let root = self.root(root)?;
+        let (mut bytes, mut input) = (0, Region::none());
+        let mut output = None;
+        if !in_place {
+            let (region, block) = self.block(receive.0, receive.1, receive.2, 1)?;
+            (output, bytes) = (Some(region), block);
+        }
+        if at_root {
+            let (region, block) = self.block(send.0.cast_mut(), send.1, send.2, size)?;
+            if !in_place {
+                equal(block, bytes)?;
+            }
+            (input, bytes) = (region, block);
+        }
+        let call = moved(Collective::Scatter, Amount::Each(bytes), root);
+        Ok(kept(call, input, output, bytes))
+    }
+
+    /// Blocks of one size, and its bytes.
+    #[inline(always)]
+    fn block(&self, at: Receive, number: i64, datatype: Handle, blocks: usize) -> Result<(Region, usize), Unserved> {
+        let (number, datatype) = (count(number)?, self.datatype(datatype)?);
+        let bytes = datatype.block(number)?;
+        Ok((Region::new(at.cast(), datatype.times(number, blocks), datatype)?, bytes))
+    }
+
+    /// `MPI_Gatherv`: the root knows all counts, others their own.
+    ///
+    /// # Safety
+    /// At the root the arrays have a number for each rank.
+    pub unsafe fn gatherv(
+        &self,
+        (send, sent, send_type): (Send, i64, Handle),
+        receive: Receive,
+        numbers: Numbers,
+        places: Numbers,
+        receive_type: Handle,
+        root: i32,
+    ) -> Outcome {
+        let Communicator { rank, size, .. } = *self.comm;
+        let at_root = root as usize == rank;
+        let in_place = at_root && self.in_place(send);
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let gets = at_root.then(|| unsafe { self.types.each_said(numbers, size, receive_type) });
+            let mine = match (in_place, &gets) {
+                (true, Some(gets)) => gets.as_ref().map(|gets| gets[rank]),
+                _ => self.types.size_said(sent, send_type),
+            };
+            said.note_exchange(mine.map(|mine| only(size, root, mine)), gets.unwrap_or(Some(vec![0; size])), Some(root));
+        }
+        let root = self.root(root)?;
+        let (mut output, mut gotten) = (Region::none(), Vec::new());
+        if at_root {
+            // SAFETY: the caller's promise.
+            (output, gotten) = unsafe { self.scattered(receive.cast(), numbers, places, receive_type)? };
+        }
+        let mut input = None;
+        let given = match in_place {
+            true => gotten[rank],
             false => {
-                let (region, given) = part(send.cast_mut().cast(), sent, from, send_type)?;
-                (Some(region), given)
+                let (sent, datatype) = (count(sent)?, self.datatype(send_type)?);
+                input = Some(Region::new(send.cast_mut().cast(), sent, datatype)?);
+                datatype.bytes(sent)
             }
         };
-        let (call, bytes) = (moved(Collective::Alltoallv, Amount::Listed(given), 0), output.bytes());
-        Ok(Task { expected, ..Task::new(call, input, output, bytes) })
+        if at_root {
+            equal(given, gotten[rank])?;
+        }
+        let bytes = given.max(output.bytes());
+        let call = moved(Collective::Gatherv, Amount::Own { given: vec![given], gotten }, root);
+        Ok(Task::new(call, input, output, bytes))
     }
+
+    /// `MPI_Scatterv`: the root knows all counts, others their own.
+    ///
+    /// # Safety
+    /// At the root the arrays have a number for each rank.
+    pub unsafe fn scatterv(
+        &self,
+        send: Send,
+        numbers: Numbers,
+        places: Numbers,
+        send_type: Handle,
+        (receive, received, receive_type): (Receive, i64, Handle),
+        root: i32,
+    ) -> Outcome {
+        let Communicator { rank, size, .. } = *self.comm;
+        let at_root = root as usize == rank;
+        let in_place = at_root && self.in_place(receive.cast_const());
+        if let Some(said) = self.said {
+            // SAFETY: the caller's promise.
+            let gives = at_root.then(|| unsafe { self.types.each_said(numbers, size, send_type) });
+            let mine = match (in_place, &gives) {
+                (true, Some(gives)) => gives.as_ref().map(|gives| gives[rank]),
+                _ => self.types.size_said(received, receive_type),
+            };
+            said.note_exchange(gives.unwrap_or(Some(vec![0; size])), mine.map(|mine| only(size, root, mine)), Some(root));
+        }
+        let root = self.root(root)?;
+        let (mut input, mut given) = (Region::none(), Vec::new());
+        if at_root {
+            // SAFETY: the caller's promise.
+            (input, given) = unsafe { self.scattered(send.cast_mut().cast(), numbers, places, send_type)? };
+        }
+        let mut output = None;
+        let gotten = match in_place {
+            true => given[rank],
+            false => {
+                let (received, datatype) = (count(received)?, self.datatype(receive_type)?);
+                output = Some(Region::new(receive.cast(), received, datatype)?);
+                datatype.bytes(received)
+            }
+        };
+        if at_root {
+            equal(given[rank], gotten)?;
+        }
+        let bytes = gotten.max(input.bytes());
+        let call = moved(Collective::Scatterv, Amount::Own { given, gotten: vec![gotten] }, root);
+        Ok(kept(call, input, output, gotten).of_bytes(bytes))
+    }
+}
+
+/// An alltoall of counts that ranks know alone. `given`: none in place.
+fn exchange(given: Option<(Region, Vec<usize>)>, output: Region, gotten: Vec<usize>) -> Task {
+    let (input, given) = given.map_or_else(|| (None, gotten.clone()), |(region, given)| (Some(region), given));
+    let bytes = output.bytes();
+    Task::new(moved(Collective::Alltoallv, Amount::Own { given, gotten }, 0), input, output, bytes)
+}
+
+/// A scatter. Without an output this rank's own block stays where it is; the plan has memory to put it.
+fn kept(call: RawCall, input: Region, output: Option<Region>, block: usize) -> Task {
+    let gives = output.is_none();
+    let output = output.unwrap_or_else(|| Region::room(block));
+    Task { gives, ..Task::new(call, Some(input), output, block) }
+}
+
+/// Nothing for any rank but the root.
+fn only(size: usize, root: i32, bytes: i128) -> Vec<i128> {
+    (0..size).map(|rank| if rank as i64 == i64::from(root) { bytes } else { 0 }).collect()
 }
 
 /// What is moved as it is.

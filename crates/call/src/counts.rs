@@ -1,12 +1,12 @@
-//! The counts of an alltoallv, of which a rank knows its own only.
+//! Counts of which a rank knows its own only: of an alltoallv, a gatherv or a scatterv.
 
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall};
 use allhands_schedule::Collective;
 
-/// The call by which each of so many ranks tells all others its counts for each of them. No call of a program's is one of words.
-pub fn told(ranks: usize) -> RawCall {
-    let (collective, amount) = (Collective::Allgather, Amount::Each(ranks));
+/// The call by which each rank tells all others so many counts. No call of a program's is one of words.
+pub fn told(counts: usize) -> RawCall {
+    let (collective, amount) = (Collective::Allgather, Amount::Each(counts));
     RawCall { collective, amount, element: Type::U64, operation: None, root: 0 }
 }
 

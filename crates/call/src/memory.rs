@@ -43,12 +43,24 @@ enum Parts {
     One(usize),
     /// For each, where it begins, in elements, and how many it has.
     Several(Vec<(isize, usize)>),
+    /// Of a datatype each.
+    Mixed(Vec<Region>),
 }
 
 impl Region {
     /// Nothing.
     pub fn none() -> Region {
         Region::of(null_mut(), Datatype::element(0, 1), Parts::One(0))
+    }
+
+    /// Room for so many bytes that the program does not get.
+    pub fn room(bytes: usize) -> Region {
+        Region { near: false, ..Region::of(null_mut(), Datatype::element(0, 1), Parts::One(bytes)) }
+    }
+
+    /// Several, one after the other.
+    pub fn mixed(regions: Vec<Region>) -> Region {
+        Region { near: false, ..Region::of(null_mut(), Datatype::element(0, 1), Parts::Mixed(regions)) }
     }
 
     #[inline(always)]
@@ -85,6 +97,9 @@ impl Region {
 
     /// From now on the program may free its datatype.
     pub fn hold(&mut self, mpi: &'static Mpi) -> Result<(), Unserved> {
+        if let Parts::Mixed(regions) = &mut self.parts {
+            return regions.iter_mut().try_for_each(|region| region.hold(mpi));
+        }
         if !self.datatype.dense && self.bytes() > 0 && self.held.is_none() {
             let datatype = mpi.type_contiguous(1, self.datatype.handle)?;
             self.held = Some(Held { mpi, datatype });
@@ -111,6 +126,7 @@ impl Region {
         let count = match &self.parts {
             Parts::One(count) => *count,
             Parts::Several(parts) => parts.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count)),
+            Parts::Mixed(regions) => regions.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes())),
         };
         self.datatype.bytes(count)
     }
@@ -133,6 +149,16 @@ impl Region {
     /// # Safety
     /// The program's memory is as it says, and `to` has room.
     pub unsafe fn pack(&self, mpi: &Mpi, mut to: *mut u8) -> Result<(), Unserved> {
+        if let Parts::Mixed(regions) = &self.parts {
+            for region in regions {
+                // SAFETY: the caller's promise: there is room for all of them.
+                unsafe {
+                    region.pack(mpi, to)?;
+                    to = to.add(region.bytes());
+                }
+            }
+            return Ok(());
+        }
         for (from, count) in self.pieces()? {
             let bytes = count * self.datatype.size;
             // SAFETY: the caller's promise; MPI is told how much room there is, and a host copy is as long as the elements reach.
@@ -157,6 +183,16 @@ impl Region {
     /// # Safety
     /// The program's memory is as it says, and `from` has as many bytes.
     pub unsafe fn unpack(&self, mpi: &Mpi, mut from: *const u8) -> Result<(), Unserved> {
+        if let Parts::Mixed(regions) = &self.parts {
+            for region in regions {
+                // SAFETY: the caller's promise: there are the bytes of all of them.
+                unsafe {
+                    region.unpack(mpi, from)?;
+                    from = from.add(region.bytes());
+                }
+            }
+            return Ok(());
+        }
         for (to, count) in self.pieces()? {
             let bytes = count * self.datatype.size;
             // SAFETY: the caller's promise. What lies between the data goes back to a device as it came from there.
@@ -237,6 +273,7 @@ impl Region {
         match &self.parts {
             Parts::One(count) => add(0, *count),
             Parts::Several(parts) => parts.iter().for_each(|(place, count)| add(*place, *count)),
+            Parts::Mixed(_) => unreachable!("each is packed by itself"),
         }
         Ok(pieces)
     }

@@ -24,6 +24,32 @@ impl Caller<'_> {
         self.reduction(wanted, send, receive, (datatype, op))
     }
 
+    /// `MPI_Scan`
+    #[inline(always)]
+    pub fn scan(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
+        self.prefix(Collective::Scan, send, receive, number, (datatype, op))
+    }
+
+    /// `MPI_Exscan`
+    #[inline(always)]
+    pub fn exscan(&self, send: Send, receive: Receive, number: i64, datatype: Handle, op: Handle) -> Outcome {
+        self.prefix(Collective::Exscan, send, receive, number, (datatype, op))
+    }
+
+    #[inline(always)]
+    fn prefix(
+        &self,
+        collective: Collective,
+        send: Send,
+        receive: Receive,
+        number: i64,
+        (datatype, op): (Handle, Handle),
+    ) -> Outcome {
+        self.say_reduction(None, || number.to_string(), datatype, op);
+        let amount = Amount::Each(count(number)?);
+        self.reduction(Wanted { collective, amount, root: 0 }, send, receive, (datatype, op))
+    }
+
     /// `MPI_Reduce`
     pub fn reduce(
         &self,
@@ -128,8 +154,10 @@ struct Wanted {
 fn lengths(collective: Collective, amount: &Amount, rank: usize, root: usize, size: usize) -> Option<(usize, usize)> {
     Some(match (collective, amount) {
         (Collective::Reduce, Amount::Each(count)) if rank != root => (*count, 0),
+        (Collective::Exscan, Amount::Each(count)) if rank == 0 => (*count, 0),
         (Collective::ReduceScatterBlock, Amount::Each(count)) => (count.checked_mul(size)?, *count),
         (_, Amount::Each(count)) => (*count, *count),
+        (_, Amount::Own { .. }) => return None,
         (_, Amount::Listed(counts)) => {
             (counts.iter().try_fold(0usize, |sum, count| sum.checked_add(*count))?, counts[rank])
         }

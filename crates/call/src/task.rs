@@ -22,8 +22,6 @@ pub struct Task {
     pub output: Region,
     /// Whether the output only holds what others get.
     pub gives: bool,
-    /// The bytes that come from each rank, where that is not the call's to say.
-    pub expected: Vec<usize>,
     /// Bytes of a block, or of the vector, or of all blocks together where they differ.
     pub bytes: usize,
     /// What combines elements, where it is no kernel of ours.
@@ -37,28 +35,45 @@ impl Task {
     /// One that combines nothing, or by a kernel of ours.
     #[inline(always)]
     pub fn new(call: RawCall, input: Option<Region>, output: Region, bytes: usize) -> Task {
-        Task { call, input, output, gives: false, expected: Vec::new(), bytes, called: None }
+        Task { call, input, output, gives: false, bytes, called: None }
+    }
+
+    /// The same, said to be of so many bytes.
+    pub(crate) fn of_bytes(self, bytes: usize) -> Task {
+        Task { bytes, ..self }
     }
 
     /// Whether ranks wait for each other. Where there is nothing to move, which all of them know, none does.
     #[inline]
     pub fn moves(&self) -> bool {
-        self.bytes > 0 || matches!(self.call.collective, Collective::Barrier | Collective::Alltoallv)
+        self.bytes > 0 || self.call.collective == Collective::Barrier || self.knows_its_own()
     }
 
-    /// What this rank has for each rank, of an alltoallv whose ranks have not told each other yet.
+    /// Whether this rank knows its own counts only, and other ranks theirs.
+    pub fn knows_its_own(&self) -> bool {
+        matches!(self.call.amount, Amount::Own { .. })
+    }
+
+    /// What this rank has to tell all others so that they know all counts: of an alltoallv what it has for each, else its own count.
     pub fn counts(&self) -> Option<&[usize]> {
         match &self.call {
-            RawCall { collective: Collective::Alltoallv, amount: Amount::Listed(given), .. } => Some(given),
+            RawCall { collective: Collective::Scatterv, amount: Amount::Own { gotten, .. }, .. } => Some(gotten),
+            RawCall { amount: Amount::Own { given, .. }, .. } => Some(given),
             _ => None,
         }
     }
 
-    /// An alltoallv with everybody's counts, if the others have for this rank what it expects.
+    /// The call with everybody's counts, if the others have for this rank what it expects, and expect what it has.
     pub fn agreed(&self, me: usize, all: Vec<usize>) -> Result<RawCall, Unserved> {
-        let ranks = self.expected.len();
-        for (other, &expected) in self.expected.iter().enumerate() {
-            let came = all[other * ranks + me];
+        let Amount::Own { given, gotten } = &self.call.amount else { return Ok(self.call.clone()) };
+        // Of a rank, what it tells about this one.
+        let (known, of) = match self.call.collective {
+            Collective::Alltoallv => (gotten, Some(gotten.len())),
+            Collective::Scatterv => (given, None),
+            _ => (gotten, None),
+        };
+        for (other, &expected) in known.iter().enumerate() {
+            let came = all[of.map_or(other, |ranks| other * ranks + me)];
             if came != expected {
                 return Err(Error::Size { rank: me, other, expected, came }.into());
             }

@@ -15,7 +15,7 @@ use crate::types::Types;
 pub struct Said {
     /// Between the parentheses.
     arguments: OnceCell<String>,
-    /// Of an alltoallv: bytes for each rank, and from each.
+    /// Where ranks know their own counts only: bytes for each rank, and from each.
     pub exchanged: OnceCell<(Vec<u64>, Vec<u64>)>,
 }
 
@@ -26,6 +26,24 @@ impl Said {
     pub(crate) fn note(&self, arguments: &[Option<String>]) {
         let known: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
         let _ = self.arguments.set(known.join(", "));
+    }
+
+    /// Blocks to or from a root: of those that a rank gives and gets, all have the same bytes.
+    pub(crate) fn note_rooted(&self, root: i32, gives: Option<String>, gets: Option<String>) {
+        let (block, other) = match (gives, gets) {
+            (Some(gives), Some(gets)) => (Some(gets.clone()), Some(gives).filter(|gives| *gives != gets)),
+            (gives, gets) => (gives.or(gets), None),
+        };
+        self.note(&[Some(format!("root {root}")), other.map(|gives| format!("sends {gives}")), block]);
+    }
+
+    /// Blocks whose bytes a rank knows of its own only; none where MPI refuses them.
+    pub(crate) fn note_exchange(&self, given: Option<Vec<i128>>, expected: Option<Vec<i128>>, root: Option<i32>) {
+        let unsigned = |each: Vec<i128>| each.into_iter().map(|bytes| u64::try_from(bytes).ok()).collect();
+        let both = given.and_then(unsigned).zip(expected.and_then(unsigned));
+        let refused = both.is_none().then(|| "counts that MPI refuses".into());
+        self.note(&[root.map(|root| format!("root {root}")), refused]);
+        let _ = both.map(|both| self.exchanged.set(both));
     }
 
     /// The call that these are the arguments of, such as `MPI_Reduce(root 1, 4 x double, sum)`. A function with large counts is the one without.
@@ -48,6 +66,12 @@ impl Types {
             Ok(datatype) => format!("{} bytes", i128::from(number) * datatype.size as i128),
             Err(_) => format!("{number} of a datatype that MPI refuses"),
         }
+    }
+
+    /// The bytes of a part of what is moved; none if MPI refuses the datatype.
+    pub(crate) fn size_said(&self, number: i64, datatype: Handle) -> Option<i128> {
+        let datatype = Datatype::of(self, self.mpi().abi().handle(datatype)).ok()?;
+        Some(i128::from(number) * datatype.size as i128)
     }
 
     /// The bytes of parts of what is moved; none if they cannot be read.

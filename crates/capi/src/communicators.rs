@@ -103,10 +103,10 @@ impl Ours {
         Ok(self.0.plan(call, options)?)
     }
 
-    /// Lets the ranks of an alltoallv tell each other their counts, of which each knows its own. Collective.
+    /// Lets the ranks of a call of which each knows its own counts tell them to each other. Collective.
     pub(crate) fn agree_on_counts(&self, task: &mut Task, me: usize) -> Result<()> {
         let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
-        let mut all = vec![0u64; mine.len() * mine.len()];
+        let mut all = vec![0u64; mine.len() * self.0.size()];
         let mut plan = self.plan(&counts::told(mine.len()), &Options::new().algorithm(counts::ALGORITHM))?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.run(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };

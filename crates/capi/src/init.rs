@@ -53,7 +53,7 @@ impl Wish {
         // SAFETY: the caller's promise.
         let options = unsafe { arguments::options(self.options)? };
         let member = communicators::member(mpi, comm)?;
-        let caller = Caller { types, comm: &member.comm, tells_counts: true, said: None };
+        let caller = Caller { types, comm: &member.comm, said: None };
         let mut task = read(Arguments { caller })?;
         // Nothing tells that the program frees its operation.
         if task.called.is_some() {

@@ -55,7 +55,7 @@ impl Bound {
         let per_byte =
             |protocol: &Protocol| protocol.per_byte.min(protocol.crowd.map_or(f64::INFINITY, |crowd| crowd.per_byte));
         // In units of a block of one byte the bounds on blocks are bounds on bytes.
-        let cut = matches!(problem.collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
+        let cut = problem.collective.cuts();
         let (blocks, block) = if cut { (amount.bytes as usize, 1.0) } else { (problem.ranks(), amount.bytes as f64) };
         let equal = if problem.counts.is_empty() { 1.0 } else { 0.0 };
         let all = Bounds::new(problem, ports(&levels), blocks);
@@ -65,7 +65,9 @@ impl Bound {
         let node_bytes = across.far_blocks as f64 * topology.region_sizes(1).0 as f64 * block * equal;
         let wire = machine.links.as_ref().map_or(0.0, |links| links.node);
         let combined = match problem.collective.family() {
-            Collective::Allreduce | Collective::Reduce => amount.bytes as f64 * share_of_others(problem),
+            Collective::Allreduce | Collective::Reduce | Collective::Scan => {
+                amount.bytes as f64 * share_of_others(problem)
+            }
             Collective::ReduceScatter => amount.bytes as f64 * (problem.ranks() - 1) as f64 * equal,
             _ => 0.0,
         };

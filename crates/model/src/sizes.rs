@@ -6,7 +6,7 @@ use allhands_schedule::{Collective, Problem, Space, Span};
 const MOST_RUNS: usize = 2;
 
 /// How much data a collective moves: of one block; of the whole vector where the algorithm cuts one up (allreduce, bcast,
-/// reduce); of one unit of the counts where these differ.
+/// reduce, scan); of one unit of the counts where these differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Amount {
     /// In bytes; a multiple of `element`.
@@ -48,8 +48,7 @@ enum Rule {
 
 impl<'a> Sizes<'a> {
     pub(crate) fn new(problem: &'a Problem, blocks: usize, amount: Amount) -> Sizes<'a> {
-        let cuts =
-            matches!(problem.collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce);
+        let cuts = problem.collective.cuts();
         let elements = amount.bytes / amount.element;
         let (unit, rule) = if cuts && blocks > 0 && !elements.is_multiple_of(blocks as u64) {
             (1, Rule::Cut { elements, element: amount.element })
@@ -98,7 +97,8 @@ impl<'a> Sizes<'a> {
         let alltoall = self.problem.collective.family() == Collective::Alltoall;
         let single = matches!(
             (self.problem.collective.family(), span.space),
-            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output)
+            (Collective::Allgather | Collective::Gather, Space::Input)
+                | (Collective::ReduceScatter | Collective::Scatter, Space::Output)
         );
         if single || (alltoall && span.space != Space::Scratch && span.space != Space::Shared) {
             let block = |position| self.problem.block_at(span.space, rank, position, self.blocks);

@@ -131,6 +131,59 @@ collectives! {
          comm: Handle)
         counts [count] => (send, receive, count, datatype, op, root, comm);
 
+    /// `MPI_Gather`, with the same count (from each rank) and type on both sides.
+    ///
+    /// # Safety
+    /// The first buffer must have `count` elements or, at the root, be [`Mpi::in_place`]; the second, at the root, `count` times the
+    /// communicator's size.
+    gather "MPI_Gather" [], igather "MPI_Igather" []
+        (send: *const c_void, receive: *mut c_void, count: usize, datatype: Handle, root: i32, comm: Handle)
+        counts [count] => (send, count, datatype, receive, count, datatype, root, comm);
+
+    /// `MPI_Gatherv`, with the same type on both sides.
+    ///
+    /// # Safety
+    /// The first buffer must have `count` elements or, at the root, be [`Mpi::in_place`]; the second, at the root, those that counts
+    /// and offsets (of as many ranks as the communicator has) say.
+    gatherv "MPI_Gatherv" [], igatherv "MPI_Igatherv" []
+        (send: *const c_void, count: usize, receive: *mut c_void, counts: &[i32], offsets: &[i32], datatype: Handle,
+         root: i32, comm: Handle)
+        counts [count] => (send, count, datatype, receive, counts.as_ptr(), offsets.as_ptr(), datatype, root, comm);
+
+    /// `MPI_Scatter`, with the same count (for each rank) and type on both sides.
+    ///
+    /// # Safety
+    /// The first buffer must have, at the root, `count` times the communicator's size elements; the second `count`.
+    scatter "MPI_Scatter" [], iscatter "MPI_Iscatter" []
+        (send: *const c_void, receive: *mut c_void, count: usize, datatype: Handle, root: i32, comm: Handle)
+        counts [count] => (send, count, datatype, receive, count, datatype, root, comm);
+
+    /// `MPI_Scatterv`, with the same type on both sides.
+    ///
+    /// # Safety
+    /// The first buffer must have, at the root, the elements that counts and offsets (of as many ranks as the communicator has) say; the
+    /// second `count`.
+    scatterv "MPI_Scatterv" [], iscatterv "MPI_Iscatterv" []
+        (send: *const c_void, counts: &[i32], offsets: &[i32], receive: *mut c_void, count: usize, datatype: Handle,
+         root: i32, comm: Handle)
+        counts [count] => (send, counts.as_ptr(), offsets.as_ptr(), datatype, receive, count, datatype, root, comm);
+
+    /// `MPI_Scan`
+    ///
+    /// # Safety
+    /// Both buffers must have `count` elements of the type; the first may be [`Mpi::in_place`].
+    scan "MPI_Scan" [], iscan "MPI_Iscan" []
+        (send: *const c_void, receive: *mut c_void, count: usize, datatype: Handle, op: Handle, comm: Handle)
+        counts [count] => (send, receive, count, datatype, op, comm);
+
+    /// `MPI_Exscan`
+    ///
+    /// # Safety
+    /// Both buffers must have `count` elements of the type; the first may be [`Mpi::in_place`].
+    exscan "MPI_Exscan" [], iexscan "MPI_Iexscan" []
+        (send: *const c_void, receive: *mut c_void, count: usize, datatype: Handle, op: Handle, comm: Handle)
+        counts [count] => (send, receive, count, datatype, op, comm);
+
     /// `MPI_Reduce_scatter`
     ///
     /// # Safety

@@ -138,6 +138,12 @@ functions! {
         alltoallv "Alltoallv" (Send, Counts, Counts, Handle, Receive, Counts, Counts, Handle, Handle);
         allreduce "Allreduce" (Send, Receive, c_int, Handle, Handle, Handle);
         reduce "Reduce" (Send, Receive, c_int, Handle, Handle, c_int, Handle);
+        gather "Gather" (Send, c_int, Handle, Receive, c_int, Handle, c_int, Handle);
+        gatherv "Gatherv" (Send, c_int, Handle, Receive, Counts, Counts, Handle, c_int, Handle);
+        scatter "Scatter" (Send, c_int, Handle, Receive, c_int, Handle, c_int, Handle);
+        scatterv "Scatterv" (Send, Counts, Counts, Handle, Receive, c_int, Handle, c_int, Handle);
+        scan "Scan" (Send, Receive, c_int, Handle, Handle, Handle);
+        exscan "Exscan" (Send, Receive, c_int, Handle, Handle, Handle);
         reduce_scatter "Reduce_scatter" (Send, Receive, Counts, Handle, Handle, Handle);
         reduce_scatter_block "Reduce_scatter_block" (Send, Receive, c_int, Handle, Handle, Handle);
 
@@ -166,6 +172,12 @@ functions! {
         ibarrier "Ibarrier" (Handle, Handles) -> c_int;
         iallreduce "Iallreduce" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         iallgather "Iallgather" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;
+        igather "Igather" (Send, c_int, Handle, Receive, c_int, Handle, c_int, Handle, Handles) -> c_int;
+        igatherv "Igatherv" (Send, c_int, Handle, Receive, Counts, Counts, Handle, c_int, Handle, Handles) -> c_int;
+        iscatter "Iscatter" (Send, c_int, Handle, Receive, c_int, Handle, c_int, Handle, Handles) -> c_int;
+        iscatterv "Iscatterv" (Send, Counts, Counts, Handle, Receive, c_int, Handle, c_int, Handle, Handles) -> c_int;
+        iscan "Iscan" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
+        iexscan "Iexscan" (Send, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
         ibcast "Ibcast" (Receive, c_int, Handle, c_int, Handle, Handles) -> c_int;
         iallgatherv "Iallgatherv" (Send, c_int, Handle, Receive, Counts, Counts, Handle, Handle, Handles) -> c_int;
         ialltoall "Ialltoall" (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;

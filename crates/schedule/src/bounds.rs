@@ -4,7 +4,8 @@
 //! | --- | --- | --- |
 //! | allgather, alltoall, reduce_scatter | ceil(log_{k+1} p) | p - 1 |
 //! | allreduce of B blocks | ceil(log_{k+1} p) | ceil(2 B (p-1) / p) |
-//! | bcast, reduce of B blocks | ceil(log_{k+1} p) | B |
+//! | gather, scatter | ceil(log_{k+1} p) | p - 1 |
+//! | bcast, reduce, scan, exscan of B blocks | ceil(log_{k+1} p) | B |
 //! | barrier | ceil(log_{k+1} p) | 0 |
 //!
 //! With k ports, what a rank knows, or what has been told of it, grows at most (k+1)-fold in a round. For an allreduce,
@@ -76,10 +77,10 @@ fn busiest(problem: &Problem, blocks: usize) -> usize {
         return 0;
     }
     match problem.collective.family() {
-        Collective::Allgather | Collective::Alltoall | Collective::ReduceScatter => p - 1,
         Collective::Allreduce => share(2, p - 1, blocks, p),
-        Collective::Bcast | Collective::Reduce => blocks,
-        _ => 0,
+        Collective::Barrier => 0,
+        collective if collective.cuts() => blocks,
+        _ => p - 1,
     }
 }
 
@@ -100,6 +101,14 @@ fn busiest_far(problem: &Problem, blocks: usize) -> usize {
             let others = (0..nodes).filter(|&node| node != home);
             let poorest = others.map(|node| topology.region(1, node).len()).min().unwrap_or(1);
             blocks.div_ceil(poorest)
+        }
+        Collective::Gather | Collective::Scatter => {
+            let home = topology.region(1, topology.region_of(1, problem.root)).len();
+            (p - home).div_ceil(home)
+        }
+        // The last rank's node needs something of every other.
+        Collective::Scan | Collective::Exscan => {
+            blocks.div_ceil(topology.region(1, topology.region_of(1, p - 1)).len())
         }
         _ => 0,
     }

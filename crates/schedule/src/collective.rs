@@ -27,13 +27,25 @@ pub enum Collective {
     Bcast,
     /// The root gets the reduction of all vectors.
     Reduce,
+    /// The root gets every rank's block.
+    Gather,
+    /// Gather with a size for each rank.
+    Gatherv,
+    /// Every rank gets a block of the root's.
+    Scatter,
+    /// Scatter with a size for each rank.
+    Scatterv,
+    /// Rank `r` gets the reduction of the vectors of ranks `0..=r`.
+    Scan,
+    /// Rank `r` gets the reduction of the vectors of ranks `0..r`; rank 0 gets nothing.
+    Exscan,
     /// Nobody leaves before everybody has come.
     Barrier,
 }
 
 impl Collective {
-    /// All ten.
-    pub const ALL: [Collective; 10] = [
+    /// All of them.
+    pub const ALL: [Collective; 16] = [
         Collective::Allgather,
         Collective::Allgatherv,
         Collective::Alltoall,
@@ -43,6 +55,12 @@ impl Collective {
         Collective::ReduceScatterBlock,
         Collective::Bcast,
         Collective::Reduce,
+        Collective::Gather,
+        Collective::Gatherv,
+        Collective::Scatter,
+        Collective::Scatterv,
+        Collective::Scan,
+        Collective::Exscan,
         Collective::Barrier,
     ];
 
@@ -58,6 +76,12 @@ impl Collective {
             Collective::ReduceScatterBlock => "reduce_scatter_block",
             Collective::Bcast => "bcast",
             Collective::Reduce => "reduce",
+            Collective::Gather => "gather",
+            Collective::Gatherv => "gatherv",
+            Collective::Scatter => "scatter",
+            Collective::Scatterv => "scatterv",
+            Collective::Scan => "scan",
+            Collective::Exscan => "exscan",
             Collective::Barrier => "barrier",
         }
     }
@@ -68,18 +92,55 @@ impl Collective {
             Collective::Allgatherv => Collective::Allgather,
             Collective::Alltoallv => Collective::Alltoall,
             Collective::ReduceScatterBlock => Collective::ReduceScatter,
+            Collective::Gatherv => Collective::Gather,
+            Collective::Scatterv => Collective::Scatter,
             other => other,
         }
     }
 
     /// Whether operands are combined.
     pub fn reduces(self) -> bool {
-        matches!(self.family(), Collective::Allreduce | Collective::ReduceScatter | Collective::Reduce)
+        matches!(self.family(), Collective::Allreduce | Collective::ReduceScatter | Collective::Reduce) || self.prefixes()
+    }
+
+    /// Whether rank `r` gets the reduction of the ranks before it.
+    pub fn prefixes(self) -> bool {
+        matches!(self, Collective::Scan | Collective::Exscan)
     }
 
     /// Whether one rank is special.
     pub fn rooted(self) -> bool {
-        matches!(self, Collective::Bcast | Collective::Reduce)
+        matches!(self.family(), Collective::Bcast | Collective::Reduce | Collective::Gather | Collective::Scatter)
+    }
+
+    /// Whether every rank has one vector, which the algorithm cuts into as many blocks as it likes.
+    pub fn cuts(self) -> bool {
+        matches!(self, Collective::Allreduce | Collective::Bcast | Collective::Reduce) || self.prefixes()
+    }
+
+    /// Whether a rank that calls it in MPI knows of the counts those of its own blocks only. (The root of a gatherv or a scatterv knows all.)
+    ///
+    /// ```
+    /// use allhands_schedule::Collective;
+    /// assert!(Collective::Alltoallv.hides_counts() && !Collective::Allgatherv.hides_counts());
+    /// ```
+    pub fn hides_counts(self) -> bool {
+        matches!(self, Collective::Alltoallv | Collective::Gatherv | Collective::Scatterv)
+    }
+
+    /// How many blocks there are among so many ranks, where that is not the algorithm's to say: one for each rank, or for each pair.
+    ///
+    /// ```
+    /// use allhands_schedule::Collective;
+    /// assert_eq!([Collective::Gather, Collective::Alltoall, Collective::Scan].map(|one| one.blocks(4)), [Some(4), Some(16), None]);
+    /// ```
+    pub fn blocks(self, ranks: usize) -> Option<usize> {
+        match self.family() {
+            _ if self.cuts() => None,
+            Collective::Alltoall => Some(ranks * ranks),
+            Collective::Barrier => Some(0),
+            _ => Some(ranks),
+        }
     }
 }
 
@@ -132,7 +193,7 @@ pub struct Problem {
     pub topology: Topology,
     /// The special rank of a rooted collective; 0 otherwise.
     pub root: usize,
-    /// Sizes of the blocks, where they differ: one for each rank (allgatherv, reduce_scatter) or for each pair,
+    /// Sizes of the blocks, where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv) or for each pair,
     /// source-major (alltoallv). Empty means equal.
     pub counts: Vec<usize>,
     /// What the reduction allows.
@@ -160,12 +221,14 @@ impl Problem {
             Err(Error::NoCounts { collective: self.collective.name(), vector: vector.map(Collective::name) })
         };
         let wanted = match self.collective {
-            Collective::Allgatherv | Collective::ReduceScatter => ranks,
+            Collective::Allgatherv | Collective::ReduceScatter | Collective::Gatherv | Collective::Scatterv => ranks,
             Collective::Alltoallv => ranks * ranks,
             Collective::Allgather => return none(Some(Collective::Allgatherv)),
             Collective::Alltoall => return none(Some(Collective::Alltoallv)),
+            Collective::Gather => return none(Some(Collective::Gatherv)),
+            Collective::Scatter => return none(Some(Collective::Scatterv)),
             Collective::ReduceScatterBlock => return none(Some(Collective::ReduceScatter)),
-            Collective::Allreduce | Collective::Bcast | Collective::Reduce | Collective::Barrier => return none(None),
+            _ => return none(None),
         };
         if counts.len() != wanted {
             return Err(Error::Counts { collective: self.collective.name(), given: counts.len(), ranks, wanted });
@@ -191,8 +254,11 @@ impl Problem {
         match (self.collective.family(), space) {
             (_, Space::Scratch | Space::Shared) => usize::MAX,
             (Collective::Barrier, _) => 0,
-            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => 1,
-            (Collective::Allgather | Collective::Alltoall, _) | (Collective::ReduceScatter, _) => p,
+            (Collective::Allgather | Collective::Gather, Space::Input) => 1,
+            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 1,
+            (Collective::Gather, Space::Output) | (Collective::Scatter, Space::Input) => at_root(p),
+            (Collective::Allgather | Collective::Alltoall | Collective::ReduceScatter, _) => p,
+            (Collective::Exscan, Space::Output) if rank == 0 => 0,
             (Collective::Bcast, Space::Input) | (Collective::Reduce, Space::Output) => at_root(blocks),
             _ => blocks,
         }
@@ -203,7 +269,8 @@ impl Problem {
         let p = self.ranks();
         match (self.collective.family(), space) {
             (_, Space::Scratch | Space::Shared) => position % blocks.max(1),
-            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => rank,
+            (Collective::Allgather | Collective::Gather, Space::Input) => rank,
+            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => rank,
             (Collective::Alltoall, Space::Input) => rank * p + position,
             (Collective::Alltoall, Space::Output) => position * p + rank,
             _ => position,

@@ -32,6 +32,24 @@ pub struct Algorithm {
     pub(crate) variants: fn(&Problem) -> Vec<String>,
 }
 
+impl Algorithm {
+    /// Whether every rank can follow its schedule if it knows the sizes of the blocks that it gives and gets, and no others: nobody carries what
+    /// is for somebody else.
+    ///
+    /// ```
+    /// use allhands_schedule::{Collective, algorithms};
+    /// let suffice = |collective, name: &str| algorithms(collective).any(|one| one.name == name && one.own_counts_suffice());
+    /// assert!(suffice(Collective::Alltoallv, "pairwise") && !suffice(Collective::Alltoallv, "bruck"));
+    /// ```
+    pub fn own_counts_suffice(&self) -> bool {
+        match self.collective {
+            Collective::Alltoall => matches!(self.name, "spread-out" | "pairwise"),
+            Collective::Gather | Collective::Scatter => self.name == "linear",
+            _ => false,
+        }
+    }
+}
+
 /// Something that can be set.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {

@@ -333,15 +333,17 @@ fn put(memory: &mut HashMap<(Space, usize), Bag>, place: (Space, usize), mut bag
 /// What every rank's output should be.
 fn wanted(problem: &Problem, blocks: usize) -> Vec<BTreeMap<usize, Bag>> {
     let p = problem.ranks();
-    let bag = |block: usize| match problem.collective.family() {
-        Collective::Allgather => vec![(block, block)],
+    let bag = |me: usize, block: usize| match problem.collective.family() {
+        Collective::Allgather | Collective::Gather => vec![(block, block)],
         Collective::Alltoall => vec![(block / p, block)],
-        Collective::Bcast => vec![(problem.root, block)],
+        Collective::Bcast | Collective::Scatter => vec![(problem.root, block)],
+        Collective::Scan => (0..=me).map(|rank| (rank, block)).collect(),
+        Collective::Exscan => (0..me).map(|rank| (rank, block)).collect(),
         _ => (0..p).map(|rank| (rank, block)).collect(),
     };
     let output = |rank| {
         (0..problem.extent(Space::Output, rank, blocks))
-            .map(|position| (position, bag(problem.block_at(Space::Output, rank, position, blocks))))
+            .map(|position| (position, bag(rank, problem.block_at(Space::Output, rank, position, blocks))))
             .collect()
     };
     (0..p).map(output).collect()

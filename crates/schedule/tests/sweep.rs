@@ -3,7 +3,9 @@
 #[allow(dead_code)] // only the list of families is needed here
 mod common;
 
-use allhands_schedule::{Choice, Collective, Counts, Error, Problem, Topology, algorithms, verify};
+use allhands_schedule::{
+    Choice, Collective, Counts, Error, Problem, Round, Space, Span, Topology, algorithms, verify,
+};
 use common::FAMILIES;
 use rayon::prelude::*;
 
@@ -62,6 +64,11 @@ fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
         if claimed && !proved {
             return Err(format!("claims to be {property} and is not"));
         }
+    }
+    let carries = |span: Span| matches!(span.space, Space::Scratch | Space::Shared);
+    let mut spans = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds).flat_map(Round::spans);
+    if choice.algorithm.own_counts_suffice() && spans.any(|(span, _)| carries(span)) {
+        return Err("carries blocks whose sizes a rank does not know".into());
     }
     let (counts, cost) = (Counts::maxima(&ensemble), prepared.cost());
     let counted = [report.timing.steps, counts.sent.messages, counts.sent.blocks];

@@ -352,6 +352,156 @@ collective! {
 }
 
 collective! {
+    /// Every rank's elements, on one rank.
+    Gather [<T: Element>] T, (count: usize, root: usize) => |_| (Amount::Each(count), None, root);
+
+    /// A plan to gather `count` elements of every rank on `root`, in rank order: other ranks pass an empty output.
+    plan gather_plan;
+    plan gather_plan_with;
+
+    /// Gathers `mine` of every rank into `all` on `root`, in rank order; other ranks pass an empty output.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mut all = vec![0; if comm.rank() == 1 { 3 } else { 0 }];
+    ///     comm.gather(&[10 * comm.rank() as u32], &mut all, 1)?;
+    ///     assert_eq!(all, if comm.rank() == 1 { vec![0, 10, 20] } else { vec![] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call gather(mine: &[T], all: &mut [T], root: usize) => |_| (Amount::Each(mine.len()), None, root), run(mine, all);
+}
+
+collective! {
+    /// Every rank's elements, which may be more on one than on another, on one rank.
+    Gatherv [<T: Element>] T, (count: usize, root: usize) => |comm| (comm.counts_of_all(count)?, None, root);
+
+    /// A plan to gather as many elements of every rank as it says on `root`, one rank's after the other's: other ranks pass an empty output. Ranks
+    /// tell each other their counts when the plan is made.
+    plan gatherv_plan;
+    plan gatherv_plan_with;
+
+    /// Gathers `mine` of every rank, of whatever length, into `all` on `root`; other ranks pass an empty output. Ranks tell each other how many
+    /// elements they have; with a [plan](Comm::gatherv_plan) they do so once.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mine = vec![comm.rank() as u32; comm.rank()]; // as many as the rank's number
+    ///     let mut all = vec![9; if comm.rank() == 0 { 3 } else { 0 }];
+    ///     comm.gatherv(&mine, &mut all, 0)?;
+    ///     assert_eq!(all, if comm.rank() == 0 { vec![1, 2, 2] } else { vec![] });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call gatherv(mine: &[T], all: &mut [T], root: usize)
+        => |comm| (comm.counts_of_all(mine.len())?, None, root), run(mine, all);
+}
+
+collective! {
+    /// One rank's elements, a part of them on each rank.
+    Scatter [<T: Element>] T, (count: usize, root: usize) => |_| (Amount::Each(count), None, root);
+
+    /// A plan to give every rank the next `count` elements of `root`'s, in rank order: other ranks pass an empty input.
+    plan scatter_plan;
+    plan scatter_plan_with;
+
+    /// Gives every rank as many elements of `all` on `root` as `mine` has, in rank order; other ranks pass an empty input.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let all = if comm.rank() == 2 { vec![5, 6, 7] } else { vec![] };
+    ///     let mut mine = [0];
+    ///     comm.scatter(&all, &mut mine, 2)?;
+    ///     assert_eq!(mine, [5 + comm.rank() as u32]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call scatter(all: &[T], mine: &mut [T], root: usize) => |_| (Amount::Each(mine.len()), None, root), run(all, mine);
+}
+
+collective! {
+    /// One rank's elements, a part of them on each rank, which may be more on one than on another.
+    Scatterv [<T: Element>] T, (count: usize, root: usize) => |comm| (comm.counts_of_all(count)?, None, root);
+
+    /// A plan to give every rank as many elements of `root`'s as it says, one rank's after the other's: other ranks pass an empty input. Ranks
+    /// tell each other their counts when the plan is made.
+    plan scatterv_plan;
+    plan scatterv_plan_with;
+
+    /// Gives every rank as many elements of `all` on `root` as its `mine` has; other ranks pass an empty input. Ranks tell each other how many
+    /// elements they take; with a [plan](Comm::scatterv_plan) they do so once.
+    ///
+    /// ```
+    /// use allhands::Topology;
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let all = if comm.rank() == 0 { vec![1, 2, 2] } else { vec![] };
+    ///     let mut mine = vec![0; comm.rank()];
+    ///     comm.scatterv(&all, &mut mine, 0)?;
+    ///     assert_eq!(mine, vec![comm.rank() as u32; comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call scatterv(all: &[T], mine: &mut [T], root: usize)
+        => |comm| (comm.counts_of_all(mine.len())?, None, root), run(all, mine);
+}
+
+collective! {
+    /// The reduction of the vectors of all ranks up to each.
+    Scan [<T: Element>] T, (count: usize, op: Op<T>) => |_| (Amount::Each(count), Some(op), 0);
+
+    /// A plan to reduce vectors of `count` elements: rank r gets the reduction of those of ranks 0 to r, in this order.
+    plan scan_plan;
+    plan scan_plan_with;
+
+    /// Reduces `input` of ranks 0 to r into `output` of rank r.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let mut sum = [0];
+    ///     comm.scan(&[comm.rank() as u32 + 1], &mut sum, Op::sum())?;
+    ///     assert_eq!(sum, [[1], [3], [6], [10]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call scan(input: &[T], output: &mut [T], op: Op<T>)
+        => |_| (Amount::Each(input.len()), Some(op), 0), run(input, output);
+}
+
+collective! {
+    /// The reduction of the vectors of all ranks before each.
+    Exscan [<T: Element>] T, (count: usize, op: Op<T>) => |_| (Amount::Each(count), Some(op), 0);
+
+    /// A plan to reduce vectors of `count` elements: rank r gets the reduction of those of ranks 0 to r - 1, in this order. Rank 0, before which there
+    /// is none, passes an empty output.
+    plan exscan_plan;
+    plan exscan_plan_with;
+
+    /// Reduces `input` of ranks 0 to r - 1 into `output` of rank r; rank 0 passes an empty output.
+    ///
+    /// ```
+    /// use allhands::{Op, Topology};
+    /// allhands::threads(Topology::flat(4)?, |comm| {
+    ///     let mut before = vec![0; if comm.rank() == 0 { 0 } else { 1 }];
+    ///     comm.exscan(&[comm.rank() as u32 + 1], &mut before, Op::sum())?;
+    ///     assert_eq!(before, [vec![], vec![1], vec![3], vec![6]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call exscan(input: &[T], output: &mut [T], op: Op<T>)
+        => |_| (Amount::Each(input.len()), Some(op), 0), run(input, output);
+}
+
+collective! {
     /// Waiting for all ranks.
     Barrier [] u8, () => |_| (Amount::Each(0), None, 0);
 
@@ -387,6 +537,13 @@ impl Comm {
                 Err(Error::Length { which: "input", collective: "alltoall", given: elements, needed })
             }
         }
+    }
+
+    /// How many elements every rank has, or takes.
+    fn counts_of_all(&self, mine: usize) -> Result<Amount> {
+        let mut all = vec![0u64; self.size()];
+        self.allgather(&[mine as u64], &mut all)?;
+        Ok(Amount::Listed(all.into_iter().map(|count| count as usize).collect()))
     }
 
     /// What every rank sends to every other, source-major.

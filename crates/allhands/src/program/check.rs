@@ -27,6 +27,16 @@ pub(super) fn schedule(prepared: &Prepared, schedule: &Schedule, amount: &Amount
     {
         return Err(format!("it cuts the data into {blocks} blocks, but there are counts for {}", counts.len()));
     }
+    if let Amount::Own { given, gotten } = amount {
+        let extents = [Space::Input, Space::Output].map(|space| problem.extent(space, schedule.rank, blocks));
+        if extents != [given.len(), gotten.len()] {
+            let [input, output] = extents;
+            let (given, gotten) = (given.len(), gotten.len());
+            return Err(format!(
+                "it gives {input} blocks and gets {output}, but there are counts for {given} and {gotten}"
+            ));
+        }
+    }
     for (number, round) in schedule.rounds.iter().enumerate() {
         let wrong = |fact: String| Err(format!("in round {number} {fact}"));
         let peers = round.sends.iter().map(|send| send.to).chain(round.recvs.iter().map(|recv| recv.from));
@@ -46,6 +56,9 @@ pub(super) fn schedule(prepared: &Prepared, schedule: &Schedule, amount: &Amount
             }
             if written && space == Space::Input && count > 0 {
                 return wrong(format!("block {first} of the input is written"));
+            }
+            if matches!(amount, Amount::Own { .. }) && matches!(space, Space::Scratch | Space::Shared) {
+                return wrong("blocks of other ranks are carried, whose sizes this rank does not know".into());
             }
             if space == Space::Shared && !prepared.shares() {
                 return wrong("memory is shared, which the algorithm's settings do not say".into());

@@ -162,31 +162,20 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
         "[[0,1,2],[3],[4,5]]",
         "[[0,3],[1,2,4]]",
     ];
-    let collectives = [
-        Collective::Allgather,
-        Collective::Allgatherv,
-        Collective::Alltoall,
-        Collective::Alltoallv,
-        Collective::Allreduce,
-        Collective::ReduceScatter,
-        Collective::ReduceScatterBlock,
-        Collective::Bcast,
-        Collective::Reduce,
-        Collective::Barrier,
-    ];
     let (mut programs, mut faults) = (0, Vec::new());
     for text in topologies {
         let topology: Topology = text.parse().unwrap();
         let p = topology.ranks();
-        for collective in collectives {
+        for collective in Collective::ALL {
             // Sizes that all differ tell messages apart that would otherwise look alike; some of them are nothing.
-            let blocks = if collective.family() == Collective::Alltoall { p * p } else { p };
+            let blocks = collective.blocks(p).unwrap_or(p);
             let listed =
                 |scale: usize| Amount::Listed((0..blocks).map(|block| block * block * 3 % 31 * scale).collect());
             let amounts = match collective {
                 Collective::Allgatherv | Collective::Alltoallv | Collective::ReduceScatter => {
                     vec![listed(1), listed(0)]
                 }
+                Collective::Gatherv | Collective::Scatterv => vec![listed(1), listed(0)],
                 Collective::Barrier => vec![Amount::Each(0)],
                 _ => vec![Amount::Each(0), Amount::Each(1), Amount::Each(5), Amount::Each(64)],
             };
@@ -339,6 +328,7 @@ fn requests() -> impl Strategy<Value = (Problem, Choice, Amount)> {
             let listed = |blocks| (0..blocks).map(|block| numbers[block % numbers.len()]).collect::<Vec<usize>>();
             let amount = match collective {
                 Collective::Allgatherv | Collective::ReduceScatter => Amount::Listed(listed(p)),
+                Collective::Gatherv | Collective::Scatterv => Amount::Listed(listed(p)),
                 Collective::Alltoallv => Amount::Listed(listed(p * p)),
                 Collective::Barrier => Amount::Each(0),
                 _ => Amount::Each(numbers[0] * numbers[numbers.len() / 2]),
@@ -421,5 +411,47 @@ proptest! {
                 prop_assert!(u128::from(at as u64) + u128::from(len as u64) <= u128::from(limit as u64));
             }
         }
+    }
+}
+
+/// What a rank knows without being told is enough where nobody carries what is for others: the program is the one of who knows all.
+#[test]
+fn a_rank_that_knows_its_own_counts_makes_the_program_of_one_that_knows_all() {
+    let (p, root) = (5, 3);
+    let count = |block: usize| block * block * 7 % 11;
+    for (collective, algorithm) in [
+        (Collective::Alltoallv, "spread-out"),
+        (Collective::Alltoallv, "pairwise"),
+        (Collective::Gatherv, "linear"),
+        (Collective::Scatterv, "linear"),
+        (Collective::Alltoallv, "bruck"),
+        (Collective::Gatherv, "binomial"),
+    ] {
+        let listed: Vec<usize> = (0..collective.blocks(p).unwrap()).map(count).collect();
+        let problem = Problem::new(collective, Topology::flat(p).unwrap()).with_root(root).unwrap();
+        let choice = Choice::parse(collective, algorithm).unwrap();
+        let all = choice.prepare(&problem.clone().with_counts(listed.clone()).unwrap()).unwrap();
+        let alone = choice.prepare(&problem).unwrap();
+        let mut refused = 0;
+        for rank in 0..p {
+            let of = |space| {
+                let blocks = 0..problem.extent(space, rank, listed.len());
+                blocks.map(|position| count(problem.block_at(space, rank, position, listed.len()))).collect()
+            };
+            let own = Amount::Own { given: of(Space::Input), gotten: of(Space::Output) };
+            let program = |prepared: &Prepared, amount: &Amount, buffers| {
+                compile(prepared, &prepared.rank(rank), 8, amount, buffers).map(|program| program.to_string())
+            };
+            for buffers in [Buffers::Apart, Buffers::InPlace] {
+                match program(&alone, &own, buffers) {
+                    Ok(made) => assert_eq!(Ok(made), program(&all, &Amount::Listed(listed.clone()), buffers)),
+                    Err(error) => {
+                        assert!(error.to_string().contains("whose sizes this rank does not know"), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(refused > 0, !choice.algorithm.own_counts_suffice(), "{collective} {algorithm}");
     }
 }

@@ -58,9 +58,11 @@ fn call(collective: Collective, ranks: usize, count: usize, bytes: usize) -> Raw
 /// Of this rank: elements given, elements before those it gets, elements it gets.
 fn lengths(call: &RawCall, me: usize, ranks: usize) -> (usize, usize, usize) {
     match (&call.amount, call.collective) {
+        (Amount::Own { .. }, _) => unreachable!("what is combined has counts that all ranks know"),
         (Amount::Listed(counts), _) => (counts.iter().sum(), counts[..me].iter().sum(), counts[me]),
         (Amount::Each(count), Collective::ReduceScatterBlock) => (count * ranks, count * me, *count),
         (Amount::Each(count), Collective::Reduce) => (*count, 0, if me == call.root { *count } else { 0 }),
+        (Amount::Each(count), Collective::Exscan) => (*count, 0, if me > 0 { *count } else { 0 }),
         (Amount::Each(count), _) => (*count, 0, *count),
     }
 }
@@ -70,7 +72,12 @@ fn check(topology: &Topology, call: &RawCall, bytes: usize, algorithm: &str) {
     let outcome = crate::threads(topology.clone(), |comm| {
         let (input, before, output) = lengths(call, comm.rank(), ranks);
         let mine = given(comm.rank(), input, bytes);
-        let wanted = expected(ranks, input, bytes);
+        let contributors = match call.collective {
+            Collective::Scan => comm.rank() + 1,
+            Collective::Exscan => comm.rank().max(1),
+            _ => ranks,
+        };
+        let wanted = expected(contributors, input, bytes);
         let wanted = &wanted[before * bytes..(before + output) * bytes];
         let mut plan = comm.raw_plan(call, &Options::new().algorithm(algorithm), &|| ())?;
         plan.combine_by(composing(bytes));
@@ -100,11 +107,10 @@ fn elements_of_any_size_are_combined_whole_and_in_order_by_every_algorithm() {
         Topology::regular(3, 2),
         Topology::flat(7),
     ];
-    let reductions =
-        [Collective::Allreduce, Collective::Reduce, Collective::ReduceScatter, Collective::ReduceScatterBlock];
+    let reductions = Collective::ALL.into_iter().filter(|collective| collective.reduces());
     let mut tried = 0;
     for topology in topologies.map(|made| made.unwrap()) {
-        for collective in reductions {
+        for collective in reductions.clone() {
             let reduction = Reduction { commutative: false, identical: true };
             let problem = Problem::new(collective, topology.clone()).with_root(topology.ranks() - 1).unwrap();
             let problem = problem.with_reduction(reduction);

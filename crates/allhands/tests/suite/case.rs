@@ -107,12 +107,14 @@ impl Case {
         let p = topology.ranks();
         let block = if size > LARGE { size / p } else { size };
         let counts = match collective {
-            Collective::Allgatherv | Collective::ReduceScatter => (0..p).map(|_| random.below(block + 2)).collect(),
+            Collective::Allgatherv | Collective::ReduceScatter | Collective::Gatherv | Collective::Scatterv => {
+                (0..p).map(|_| random.below(block + 2)).collect()
+            }
             Collective::Alltoallv if size > LARGE => (0..p * p).map(|_| random.below(block + 2)).collect(),
             Collective::Alltoallv => (0..p * p).map(|_| random.below(size.min(40) + 2)).collect(),
             Collective::Alltoall if size <= LARGE => vec![size.min(257)],
             Collective::Barrier => vec![0],
-            Collective::Allreduce | Collective::Bcast | Collective::Reduce => vec![size],
+            _ if collective.cuts() => vec![size],
             _ => vec![block],
         };
         let root = if collective.rooted() { random.below(p) } else { 0 };
@@ -174,6 +176,12 @@ impl Case {
             Collective::ReduceScatterBlock => comm.reduce_scatter_block_plan_with(count, op, &options),
             Collective::Bcast => comm.bcast_plan_with(count, self.root, &options),
             Collective::Reduce => comm.reduce_plan_with(count, op, self.root, &options),
+            Collective::Gather => comm.gather_plan_with(count, self.root, &options),
+            Collective::Gatherv => comm.gatherv_plan_with(self.counts[comm.rank()], self.root, &options),
+            Collective::Scatter => comm.scatter_plan_with(count, self.root, &options),
+            Collective::Scatterv => comm.scatterv_plan_with(self.counts[comm.rank()], self.root, &options),
+            Collective::Scan => comm.scan_plan_with(count, op, &options),
+            Collective::Exscan => comm.exscan_plan_with(count, op, &options),
             Collective::Barrier => unreachable!("a barrier moves nothing"),
         }
     }
@@ -195,6 +203,12 @@ impl Case {
                 comm.bcast(output, self.root)
             }
             Collective::Reduce => comm.reduce(input, output, op, self.root),
+            Collective::Gather => comm.gather(input, output, self.root),
+            Collective::Gatherv => comm.gatherv(input, output, self.root),
+            Collective::Scatter => comm.scatter(input, output, self.root),
+            Collective::Scatterv => comm.scatterv(input, output, self.root),
+            Collective::Scan => comm.scan(input, output, op),
+            Collective::Exscan => comm.exscan(input, output, op),
             Collective::Barrier => unreachable!("a barrier moves nothing"),
         }
     }
@@ -210,10 +224,11 @@ impl Case {
         let p = self.topology.ranks();
         let count = self.counts[0];
         let len = match self.collective {
-            Collective::Allgatherv => self.counts[rank],
-            Collective::Alltoall | Collective::ReduceScatterBlock => count * p,
+            Collective::Allgatherv | Collective::Gatherv => self.counts[rank],
+            Collective::Scatter | Collective::Scatterv if rank != self.root => 0,
+            Collective::Alltoall | Collective::ReduceScatterBlock | Collective::Scatter => count * p,
             Collective::Alltoallv => self.row(rank).iter().sum(),
-            Collective::ReduceScatter => self.counts.iter().sum(),
+            Collective::ReduceScatter | Collective::Scatterv => self.counts.iter().sum(),
             Collective::Bcast if rank != self.root => 0,
             _ => count,
         };
@@ -224,11 +239,13 @@ impl Case {
     pub(crate) fn wanted<T: Sample>(&self, rank: usize, run: usize, combine: fn(T, T) -> T) -> Vec<T> {
         let p = self.topology.ranks();
         let inputs: Vec<Vec<T>> = (0..p).map(|other| self.input(other, run)).collect();
-        let reduced = |range: std::ops::Range<usize>| -> Vec<T> {
-            let column =
-                |index: usize| inputs[1..].iter().fold(inputs[0][index], |left, input| combine(left, input[index]));
+        let reduced_of = |ranks: usize, range: std::ops::Range<usize>| -> Vec<T> {
+            let column = |index: usize| {
+                inputs[1..ranks].iter().fold(inputs[0][index], |left, input| combine(left, input[index]))
+            };
             range.map(column).collect()
         };
+        let reduced = |range: std::ops::Range<usize>| reduced_of(p, range);
         let count = self.counts[0];
         match self.collective {
             Collective::Allgather | Collective::Allgatherv => inputs.concat(),
@@ -250,7 +267,16 @@ impl Case {
             Collective::ReduceScatterBlock => reduced(rank * count..(rank + 1) * count),
             Collective::Bcast => inputs[self.root].clone(),
             Collective::Reduce if rank == self.root => reduced(0..count),
-            Collective::Reduce | Collective::Barrier => vec![],
+            Collective::Gather | Collective::Gatherv if rank == self.root => inputs.concat(),
+            Collective::Scatter => inputs[self.root][rank * count..(rank + 1) * count].to_vec(),
+            Collective::Scatterv => {
+                let start: usize = self.counts[..rank].iter().sum();
+                inputs[self.root][start..start + self.counts[rank]].to_vec()
+            }
+            Collective::Scan => reduced_of(rank + 1, 0..count),
+            Collective::Exscan if rank > 0 => reduced_of(rank, 0..count),
+            Collective::Reduce | Collective::Gather | Collective::Gatherv => vec![],
+            Collective::Exscan | Collective::Barrier => vec![],
         }
     }
 
@@ -260,6 +286,8 @@ impl Case {
         let start = match self.collective {
             Collective::Allgather => rank * input.len(),
             Collective::Allgatherv => self.counts[..rank].iter().sum(),
+            Collective::Gather if rank == self.root => rank * input.len(),
+            Collective::Gatherv if rank == self.root => self.counts[..rank].iter().sum(),
             _ => 0,
         };
         buffer[start..start + input.len()].copy_from_slice(input);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands_call::{Reason, Unserved};
 
+use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
 use crate::job::Forced;
 
@@ -14,6 +15,8 @@ pub(crate) struct Group<Q> {
     plans: PlanStore<RawCall, Planned>,
     /// The plan of the last call, which the next one often needs again.
     last: Option<Slot>,
+    /// What serves calls of which each rank knows its own counts.
+    own_counts: Option<OwnCounts>,
     /// Whether the plan of the last call was made for it.
     pub(crate) fresh: bool,
     /// What is under way. Before the communicator, which it was made from.
@@ -36,7 +39,7 @@ enum Planned {
 
 impl<Q: Default> Group<Q> {
     pub(super) fn new(comm: RawComm) -> Group<Q> {
-        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, fresh: false, queue: Q::default(), comm }
+        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, own_counts: None, fresh: false, queue: Q::default(), comm }
     }
 
     /// The plan for a call, made at the first one of its shape. Who waits for others calls `meanwhile` again and again.
@@ -59,6 +62,21 @@ impl<Q: Default> Group<Q> {
             Some(Planned::Theirs(why)) => Err(why.clone().into()),
             None => unreachable!("it was just found, or made"),
         }
+    }
+
+    /// The same for a call of which each rank knows its own counts. Waits for nobody.
+    pub(crate) fn plan_of_own_counts(
+        &mut self,
+        call: &RawCall,
+        forced: Option<&Forced>,
+    ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
+        let own_counts = match &mut self.own_counts {
+            Some(known) => known,
+            none => none.insert(OwnCounts::new(&self.comm)?),
+        };
+        let (plan, chosen, fresh) = own_counts.plan(call, Wish { forced, unshared: true })?;
+        self.fresh = fresh;
+        Ok((plan, chosen, &mut self.queue))
     }
 
     /// Where the plan of the last call is.

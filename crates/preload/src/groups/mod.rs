@@ -5,9 +5,11 @@
 mod comms;
 mod group;
 mod member;
+mod own_counts;
 mod policy;
 
 pub(crate) use comms::Comms;
 pub(crate) use group::Group;
 pub(crate) use member::Member;
+pub(crate) use own_counts::OwnCounts;
 pub(crate) use policy::{Chosen, MOST_WEIGHT, Wish};

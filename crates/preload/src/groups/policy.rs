@@ -1,8 +1,9 @@
 //! Which plan serves a call: the best that is known, or what the user wants.
 
-use allhands::raw::RawPlan;
-use allhands::{Error, Options};
+use allhands::raw::{Amount, RawCall, RawPlan, Reserved};
+use allhands::{Error, Options, Server};
 use allhands_call::{Reason, Unserved};
+use allhands_schedule::Collective;
 
 use crate::job::Forced;
 use crate::observe::By;
@@ -44,6 +45,33 @@ impl Wish<'_> {
         }
         let chosen = Chosen { algorithm: plan.algorithm(), why };
         Ok(Ok((plan, chosen)))
+    }
+
+    /// The same for a call of which each rank knows its own counts, at a place that is reserved for it: by the algorithm that the user names, or
+    /// by one for all such calls. `apart`: whether some ranks are reached through the MPI only.
+    pub(crate) fn plan_of_own_counts(
+        self,
+        call: &RawCall,
+        place: &Reserved,
+        apart: bool,
+    ) -> Result<(RawPlan, Chosen), Unserved> {
+        if !matches!(call.amount, Amount::Own { .. }) {
+            // They have told each other.
+            return Ok(self.plan(|options| place.plan(call, options))??);
+        }
+        let algorithm = match self.forced.map(|forced| &forced.server) {
+            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into()).into()),
+            Some(Server::Schedule(choice)) => choice.to_string(),
+            None if apart => return Err(Reason::UnknownCounts.into()),
+            None if call.collective == Collective::Alltoallv => "spread-out".into(),
+            None => "linear".into(),
+        };
+        let plan = place.plan(call, &Options::new().unshared(true).algorithm(&algorithm))?;
+        let why = match self.forced {
+            Some(_) => plan.why(),
+            None => "counts of which each rank knows its own".into(),
+        };
+        Ok((plan, Chosen { algorithm, why }))
     }
 
     /// A plan, and why it runs what it runs.

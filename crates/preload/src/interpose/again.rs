@@ -21,7 +21,7 @@ use allhands_call::locks::lock;
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
     /// Counts, datatypes, the operation and the root, as the program gives them.
-    pub(super) numbers: [usize; 4],
+    pub(super) numbers: [usize; 5],
     /// Which of them are datatypes.
     pub(super) types: Option<[Handle; 2]>,
     /// Null where there is one buffer only.
@@ -33,7 +33,7 @@ pub(super) struct Plain {
 struct Last {
     collective: Collective,
     comm: Handle,
-    numbers: [usize; 4],
+    numbers: [usize; 5],
     /// As in [`recent`](super::recent::recent).
     removed: u64,
     member: *const Member,

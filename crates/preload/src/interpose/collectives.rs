@@ -18,8 +18,8 @@ use super::serve::serve;
 
 /// A collective with `int` counts, and with large ones.
 macro_rules! collective {
-    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr
-     $(, plain $plain:expr)?) => {
+    ($collective:ident $name:literal $lower:literal ($($arg:ident: $type:ty),*) on $comm:ident $(from $root:ident)?,
+     $caller:ident => $task:expr $(, plain $plain:expr)?) => {
         const _: () = {
             #[allow(dead_code)]
             type Count = c_int;
@@ -27,7 +27,8 @@ macro_rules! collective {
             type Counts = *const c_int;
             #[allow(dead_code)]
             type Places = *const c_int;
-            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
+            forms! { $collective $name $lower "" ($($arg: $type),*) on $comm $(from $root)?, $caller => $task
+                $(, plain $plain)? }
             // Open MPI 4.1 has the persistent ones under names of its own.
             exported! { "MPIX_" "PMPIX_" $name "_init" ($($arg: $type,)* info: Handle, request: Receive), own => {
                 prepare(asked(concat!("MPIX_", $name, "_init"), concat!($lower, "_init"), $comm, request),
@@ -41,7 +42,8 @@ macro_rules! collective {
             type Counts = *const c_longlong;
             #[allow(dead_code)]
             type Places = *const isize;
-            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm, $caller => $task $(, plain $plain)? }
+            forms! { $collective $name $lower "_c" ($($arg: $type),*) on $comm $(from $root)?, $caller => $task
+                $(, plain $plain)? }
         };
     };
 }
@@ -49,19 +51,21 @@ macro_rules! collective {
 /// The blocking, the non-blocking and the persistent form.
 macro_rules! forms {
     ($collective:ident $name:literal $lower:literal $width:tt
-     ($($arg:ident: $type:ty),*) on $comm:ident, $caller:ident => $task:expr $(, plain $plain:expr)?) => {
+     ($($arg:ident: $type:ty),*) on $comm:ident $(from $root:ident)?, $caller:ident => $task:expr
+     $(, plain $plain:expr)?) => {
         function! { $name $width ($($arg: $type),*), own => {
-            serve(Collective::$collective, concat!("MPI_", $name, $width), $comm, plain!($($plain)?), |$caller| $task, own)
-        }, lacking!($width $name ($($arg: $type),*) arrays length(Collective::$collective, $comm), request null_mut()) }
+            serve(Collective::$collective, (concat!("MPI_", $name, $width), $lower), $comm, plain!($($plain)?),
+                |$caller| $task, own)
+        }, lacking!($width $name ($($arg: $type),*) arrays length!($collective, $comm $(, $root)?), request null_mut()) }
         function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
             begin(asked(concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
                 |$caller| $task, own)
-        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length(Collective::$collective, $comm), request request) }
+        }, lacking!($width "I" $lower ($($arg: $type,)* request: Receive) arrays length!($collective, $comm $(, $root)?), request request) }
         function! { $name "_init" $width ($($arg: $type,)* info: Handle, request: Receive), own => {
             prepare(asked(concat!("MPI_", $name, "_init", $width), concat!($lower, "_init"), $comm, request),
                 |$caller| $task, own)
         }, lacking!($width $name "_init" ($($arg: $type,)* info: Handle, request: Receive)
-            arrays length(Collective::$collective, $comm), request request) }
+            arrays length!($collective, $comm $(, $root)?), request request) }
     };
 }
 
@@ -81,9 +85,14 @@ macro_rules! lacking {
     ("_c" $($rest:tt)*) => { narrowed!($($rest)*) };
 }
 
-/// How many numbers the arrays of a vector collective have.
-fn length(collective: Collective, comm: Handle) -> usize {
-    allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, collective, mpi.abi().handle(comm)))
+/// How many numbers the arrays of a vector collective have; of one with a root only the root's have any.
+macro_rules! length {
+    ($collective:ident, $comm:ident) => {
+        allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, Collective::$collective, mpi.abi().handle($comm)))
+    };
+    ($collective:ident, $comm:ident, $root:ident) => {
+        allhands_mpi::load().map_or(0, |mpi| narrow::length_at_root(mpi, $root, mpi.abi().handle($comm)))
+    };
 }
 
 /// Two buffers of blocks.
@@ -92,29 +101,35 @@ fn blocks(
     (receive, received, receive_type): (Receive, usize, Handle),
 ) -> Plain {
     let types = Some([send_type, receive_type]);
-    Plain { numbers: [sent, send_type, received, receive_type], types, send, receive }
+    Plain { numbers: [sent, send_type, received, receive_type, 0], types, send, receive }
+}
+
+/// The same to or from a root. What other ranks need not give counts for nothing, but is the same in the next call like it.
+fn rooted(plain: Plain, root: c_int) -> Plain {
+    let [sent, send_type, received, receive_type, _] = plain.numbers;
+    Plain { numbers: [sent, send_type, received, receive_type, root as usize], ..plain }
 }
 
 /// What is combined, and where to; the root, or 0 if there is none.
 fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle, root: c_int) -> Plain {
-    Plain { numbers: [count, datatype, op, root as usize], types: Some([datatype, datatype]), send, receive }
+    Plain { numbers: [count, datatype, op, root as usize, 0], types: Some([datatype, datatype]), send, receive }
 }
 
 /// One buffer, from or to which everybody's data go.
 fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain {
     let types = Some([datatype, datatype]);
-    Plain { numbers: [count, datatype, root as usize, 0], types, send: null(), receive: buffer }
+    Plain { numbers: [count, datatype, root as usize, 0, 0], types, send: null(), receive: buffer }
 }
 
 /// No buffer.
-const NONE: Plain = Plain { numbers: [0; 4], types: None, send: null(), receive: null_mut() };
+const NONE: Plain = Plain { numbers: [0; 5], types: None, send: null(), receive: null_mut() };
 
 fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
     Asked { function, name, comm, request }
 }
 
 function! { "Barrier" "" (comm: Handle), own => {
-    serve(Collective::Barrier, "MPI_Barrier", comm, Some(NONE), |caller| caller.barrier(), own)
+    serve(Collective::Barrier, ("MPI_Barrier", "barrier"), comm, Some(NONE), |caller| caller.barrier(), own)
 }, None }
 function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
     begin(asked("MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
@@ -166,3 +181,42 @@ collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 (send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
 // SAFETY: the program's array has a count for each rank.
 caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) } }
+collective! { Alltoallv "Alltoallw" "alltoallw"
+(send: Send, sent: Counts, from: Places, send_types: Send, receive: Receive, received: Counts, to: Places,
+ receive_types: Send, comm: Handle) on comm,
+// SAFETY: the program's arrays have a number, or a datatype, for each rank.
+caller => unsafe {
+    caller.alltoallw((send, sent.into(), from.into(), send_types), (receive, received.into(), to.into(), receive_types))
+} }
+collective! { Gather "Gather" "gather"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, root: c_int,
+ comm: Handle) on comm,
+caller => caller.gather((send, sent.into(), send_type), (receive, received.into(), receive_type), root),
+plain rooted(blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)), root) }
+collective! { Scatter "Scatter" "scatter"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, root: c_int,
+ comm: Handle) on comm,
+caller => caller.scatter((send, sent.into(), send_type), (receive, received.into(), receive_type), root),
+plain rooted(blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)), root) }
+collective! { Gatherv "Gatherv" "gatherv"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, counts: Counts, places: Places, receive_type: Handle,
+ root: c_int, comm: Handle) on comm from root,
+// SAFETY: the program's arrays have a number for each rank at the root.
+caller => unsafe {
+    caller.gatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type, root)
+} }
+collective! { Scatterv "Scatterv" "scatterv"
+(send: Send, counts: Counts, places: Places, send_type: Handle, receive: Receive, received: Count,
+ receive_type: Handle, root: c_int, comm: Handle) on comm from root,
+// SAFETY: the program's arrays have a number for each rank at the root.
+caller => unsafe {
+    caller.scatterv(send, counts.into(), places.into(), send_type, (receive, received.into(), receive_type), root)
+} }
+collective! { Scan "Scan" "scan"
+(send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
+caller => caller.scan(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op, 0) }
+collective! { Exscan "Exscan" "exscan"
+(send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
+caller => caller.exscan(send, receive, count.into(), datatype, op),
+plain reduction(send, receive, count as usize, datatype, op, 0) }

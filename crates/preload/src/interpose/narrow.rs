@@ -135,6 +135,16 @@ pub(super) fn length(mpi: &Mpi, collective: Collective, comm: Handle) -> usize {
     mpi.comm_remote_size(comm).unwrap_or(0)
 }
 
+/// How many numbers the arrays have that only a root gives: none on other ranks, whose arrays are not to be looked at.
+pub(super) fn length_at_root(mpi: &Mpi, root: c_int, comm: Handle) -> usize {
+    let size = match mpi.comm_test_inter(comm) {
+        Ok(true) if root == mpi.constants().integers.root => mpi.comm_remote_size(comm),
+        Ok(false) if mpi.comm_rank(comm).ok() == usize::try_from(root).ok() => mpi.comm_size(comm),
+        _ => Ok(0),
+    };
+    size.unwrap_or(0)
+}
+
 /// Calls the MPI's function with `int` counts where it has none with large ones; `None` if some count does not fit. Arrays have so many
 /// numbers, and are kept for the request that comes to an address, if there is one.
 macro_rules! narrowed {

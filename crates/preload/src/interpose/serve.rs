@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Caller, Outcome, Reason, Unserved};
+use allhands::raw::RawPlan;
+use allhands_call::{Caller, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
@@ -15,12 +16,15 @@ use super::session::{self, Session};
 use crate::groups::Chosen;
 use crate::job::inside;
 use crate::observe::{By, Served, Stay, Turn};
+use crate::requests::{Group, Lines};
 
 /// A call of the program.
 struct Call<'a> {
     session: &'a Session,
     collective: Collective,
+    /// MPI's name for the function, and that of the report.
     function: &'a str,
+    name: &'static str,
     comm: Handle,
     /// Known once its arguments are read.
     bytes: Option<usize>,
@@ -37,7 +41,7 @@ struct Call<'a> {
 /// Serves a call, or hands it to the MPI's own function.
 pub(super) fn serve(
     collective: Collective,
-    function: &str,
+    (function, name): (&str, &'static str),
     comm: Handle,
     plain: Option<Plain>,
     read: impl FnOnce(Caller<'_>) -> Outcome,
@@ -53,7 +57,7 @@ pub(super) fn serve(
     }
     let began = session.observers.time().then(Instant::now);
     let mut call =
-        Call { session, collective, function, comm, bytes: None, began, planned: false, turn: None, stays: Vec::new() };
+        Call { session, collective, function, name, comm, bytes: None, began, planned: false, turn: None, stays: Vec::new() };
     match inside(|| call.attempt(plain, read)) {
         Some(Ok(chosen)) => {
             call.note(chosen.as_deref().map_or(By::Nobody, Chosen::as_server));
@@ -73,6 +77,20 @@ pub(super) fn serve(
         }
         Some(Err(Unserved::Failed(error))) => raise(session.job.mpi, function, comm, &error),
         None => fault(session.job.mpi, function, comm),
+    }
+}
+
+/// The plan for a call, why it runs what it runs, and what is under way beside it.
+#[inline]
+fn planned<'a>(
+    session: &Session,
+    group: &'a mut Group,
+    task: &Task,
+) -> Result<(&'a mut RawPlan, &'a Arc<Chosen>, &'a mut Lines), Unserved> {
+    let forced = session.job.settings.forced(task.call.collective);
+    match task.knows_its_own() {
+        false => group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines)),
+        true => group.plan_of_own_counts(&task.call, forced),
     }
 }
 
@@ -103,18 +121,20 @@ impl Call<'_> {
             return Ok(None);
         }
         let mut group = member.group(session.job.mpi)?;
-        session.requests.agree_on_counts(&mut task, member.comm.rank, &mut group)?;
-        self.planned = true;
-        let forced = session.job.settings.forced(self.collective);
+        if session.job.settings.tells_counts(self.collective) {
+            session.requests.agree_on_counts(&mut task, &member.comm, &mut group)?;
+        }
+        // What ranks know alone is not logged when a plan is made.
+        self.planned = !task.knows_its_own();
         if session.job.settings.compare {
-            group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))?;
+            planned(session, &mut group, &task)?;
             let fresh = group.fresh;
             self.turn = session.observers.turn(&member.comm, self.collective, task.bytes, fresh);
             if self.turn.is_some_and(|turn| !turn.ours) {
                 return Err(Reason::Turn.into());
             }
         }
-        let (plan, chosen, lines) = group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))?;
+        let (plan, chosen, lines) = planned(session, &mut group, &task)?;
         // SAFETY: the memory is as the program says.
         unsafe { session.requests.run(session.job.mpi, &task, plan, lines)? };
         let chosen = session.observers.time().then(|| chosen.clone());
@@ -135,7 +155,7 @@ impl Call<'_> {
     fn note(&self, by: By<'_>) {
         let Some(began) = self.began else { return };
         let (time, turn) = (began.elapsed(), self.turn.map(|turn| (self.collective, turn)));
-        let call = Served { name: self.collective.name(), bytes: self.bytes, by, time, turn };
+        let call = Served { name: self.name, bytes: self.bytes, by, time, turn };
         self.session.observers.served(&call);
     }
 }

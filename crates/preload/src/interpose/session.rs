@@ -111,7 +111,7 @@ impl Session {
     /// What reads the arguments of a call.
     #[inline]
     pub(super) fn caller<'a>(&'a self, member: &'a Member, said: Option<&'a Said>) -> Caller<'a> {
-        Caller { types: &self.job.types, comm: &member.comm, tells_counts: self.job.settings.tells_counts(), said }
+        Caller { types: &self.job.types, comm: &member.comm, said }
     }
 
     /// Reads the arguments of a call, and puts them into words.

@@ -119,9 +119,11 @@ impl Settings {
         self.forced(collective).is_some_and(|forced| forced.server == Server::Library)
     }
 
-    /// Whether ranks tell each other the counts of alltoallvs, which is not worth it for one call: where the user wants ours.
-    pub(crate) fn tells_counts(&self) -> bool {
-        self.forced(Collective::Alltoallv).is_some_and(|forced| forced.server != Server::Library)
+    /// Whether ranks tell each other the counts of a call of which each knows its own: where the user wants an algorithm that cannot do
+    /// without.
+    pub(crate) fn tells_counts(&self, collective: Collective) -> bool {
+        let choice = self.forced(collective).and_then(|forced| forced.server.choice());
+        choice.is_some_and(|choice| !choice.algorithm.own_counts_suffice())
     }
 }
 
@@ -196,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_alltoallvs_are_told_where_the_user_wants_ours() {
+    fn counts_are_told_where_the_user_wants_an_algorithm_that_needs_all() {
         for (text, tells) in
-            [("", false), ("alltoallv=mpi", false), ("alltoallv=mpi?", false), ("alltoallv=pairwise", true)]
+            [("", false), ("alltoallv=mpi?", false), ("alltoallv=pairwise", false), ("alltoallv=bruck", true)]
         {
-            assert_eq!(Settings::parse(text).unwrap().tells_counts(), tells, "{text}");
+            assert_eq!(Settings::parse(text).unwrap().tells_counts(Collective::Alltoallv), tells, "{text}");
         }
     }
 

@@ -115,8 +115,8 @@ impl Observer for Check {
         if let Some(sentence) = both.difference() {
             end(self.mpi, rank, &sentence, Others::Know);
         }
-        if let Some((given, expected)) = call.said.exchanged.get() {
-            self.exchanged(&private, rank, given, expected, meanwhile)?;
+        if let Some(both) = call.said.exchanged.get() {
+            self.exchanged(&private, call, both, meanwhile)?;
         }
         Ok(None)
     }
@@ -190,15 +190,15 @@ impl Check {
         Ok(())
     }
 
-    /// Whether every rank of an alltoallv gets as much as it expects, once it is clear that all are in one.
+    /// Whether every rank of a call whose ranks know their own counts only gets as much as it expects, once it is clear that all are in one.
     fn exchanged(
         &self,
         private: &Arc<Private>,
-        me: usize,
-        given: &[u64],
-        expected: &[u64],
+        call: &Announced<'_>,
+        (given, expected): &(Vec<u64>, Vec<u64>),
         meanwhile: &dyn Fn(),
     ) -> Result<(), Unserved> {
+        let (me, function) = (call.comm.rank, call.text.split('(').next().unwrap_or_default());
         let (mpi, mut came) = (self.mpi, vec![0u64; given.len()]);
         // SAFETY: a word for each rank, and one from each.
         unsafe {
@@ -207,9 +207,7 @@ impl Check {
         }
         let wrong = came.iter().zip(expected).enumerate().find(|(_, (came, expected))| came != expected);
         let sentence = wrong.map(|(other, (came, expected))| {
-            format!(
-                "rank {me} expects {expected} bytes from rank {other} in MPI_Alltoallv where rank {other} sends it {came}"
-            )
+            format!("rank {me} expects {expected} bytes from rank {other} in {function} where rank {other} sends it {came}")
         });
         let mut mine = Record::new(me, self.me, sentence.as_deref().unwrap_or_default());
         mine.hash = u64::from(sentence.is_some());

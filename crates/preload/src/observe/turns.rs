@@ -13,7 +13,7 @@ use super::observer::{Observer, Turn};
 use super::report::class;
 use allhands_call::locks::lock;
 
-/// Calls of one collective and size class; none of an alltoallv, whose ranks do not know how much the others move.
+/// Calls of one collective and size class; none where ranks do not know how much the others move.
 type Kind = (Collective, Option<u64>);
 
 /// The calls that communicators have seen, by their number.
@@ -39,7 +39,7 @@ struct Seen(HashMap<Kind, u64>);
 impl Seen {
     /// The next call of a collective with so many bytes; `fresh` if it was the first that has its plan.
     fn next(&mut self, collective: Collective, bytes: usize, fresh: bool) -> Turn {
-        let class = (collective != Collective::Alltoallv).then(|| class(bytes));
+        let class = (!collective.hides_counts()).then(|| class(bytes));
         let seen = self.0.entry((collective, class)).or_default();
         let ours = matches!(*seen % 4, 0 | 3);
         let counts = *seen >= 2 && !(ours && fresh);

@@ -1,46 +1,38 @@
-//! Alltoallvs that return before they are through.
+//! Calls that return before they are through, and of which a rank knows its own counts only: alltoallvs, gathervs and scattervs.
 //!
-//! A rank knows its own counts only, so a run has two parts: ranks tell each other their counts, then the data move by a plan for
-//! these. All alltoallvs that are begun on a communicator wait in one line, whatever their counts, since nothing that ranks decide alike
-//! may depend on what some of them do not know yet. Each rank completes one before it begins the next, so all of them can use one
-//! place among the communicator's plans, which was reserved by the first.
+//! All such calls of one collective that are begun on a communicator wait in one line, whatever their counts, since nothing that ranks decide
+//! alike may depend on what some of them do not know. Each rank completes one before it begins the next, so all of them can use one
+//! place among the communicator's plans, which was reserved by the first. Where the user wants an algorithm that needs all counts, a run
+//! has two parts: ranks tell each other their counts, then the data move by a plan for these.
 
-use std::sync::Arc;
-
-use allhands::raw::{RawCall, RawComm, RawPlan, Reserved};
+use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands::{Error, Options};
 use allhands_call::{Unserved, counts};
 use allhands_mpi::Mpi;
 
 use super::run::Run;
-use crate::groups::{Chosen, Wish};
+use crate::groups::{Chosen, OwnCounts, Wish};
 use crate::job::Forced;
 
-/// Counts of more calls than this are forgotten: those of all ranks are as many as there are pairs.
-const MOST_KNOWN: usize = 16;
-
-/// What runs the alltoallvs of a communicator, one after the other.
+/// What runs such calls on a communicator, one after the other.
 pub(super) struct Exchange {
-    /// Tells everybody everybody's counts; goes before what it reads and writes.
-    counts: RawPlan,
-    mine: Vec<u64>,
-    all: Vec<u64>,
+    telling: Option<Telling>,
     me: usize,
-    place: Reserved,
+    plans: OwnCounts,
     forced: Option<Forced>,
-    plans: Vec<Known>,
-    /// The plan of the run at work, or of the last one.
-    now: usize,
     stage: Stage,
     /// A run was not completed: what others have sent in it may still come.
     broken: bool,
 }
 
-/// What moves data in certain counts.
-struct Known {
-    call: RawCall,
+/// Tells everybody everybody's counts.
+struct Telling {
+    /// Goes before what it reads and writes.
     plan: RawPlan,
-    chosen: Arc<Chosen>,
+    mine: Vec<u64>,
+    all: Vec<u64>,
+    /// The call of the run at work, with what was told.
+    call: Option<RawCall>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,33 +43,33 @@ enum Stage {
 }
 
 impl Exchange {
-    /// The first call on a communicator. Waits for nobody.
-    pub(super) fn new(comm: &RawComm, wish: Wish<'_>) -> Result<Exchange, Unserved> {
-        let ranks = comm.size();
-        let alone = Options::new().unshared(true);
+    /// The first call on a communicator. `told`: how many counts a rank tells the others, if it does. Waits for nobody.
+    pub(super) fn new(comm: &RawComm, wish: Wish<'_>, told: Option<usize>) -> Result<Exchange, Unserved> {
+        let telling = |words: usize| {
+            let alone = Options::new().unshared(true);
+            let plan = comm.plan(&counts::told(words), &alone.algorithm(counts::ALGORITHM))?;
+            Ok::<_, Unserved>(Telling { plan, mine: vec![0; words], all: vec![0; words * comm.size()], call: None })
+        };
         Ok(Exchange {
-            counts: comm.plan(&counts::told(ranks), &alone.algorithm(counts::ALGORITHM))?,
-            mine: vec![0; ranks],
-            all: vec![0; ranks * ranks],
+            telling: told.map(telling).transpose()?,
             me: comm.rank(),
-            place: comm.reserve()?,
+            plans: OwnCounts::new(comm)?,
             forced: wish.forced.cloned(),
-            plans: Vec::new(),
-            now: 0,
             stage: Stage::Idle,
             broken: false,
         })
     }
 
     /// What moved the data of the last run.
-    pub(super) fn chosen(&self) -> Option<&Chosen> {
-        self.plans.get(self.now).map(|known| &*known.chosen)
+    pub(super) fn chosen(&mut self) -> Option<&Chosen> {
+        self.plans.chosen()
     }
 
     /// Moves the first run of the line on; whether it is through.
     pub(super) fn step(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         if self.broken {
-            let reason = "an earlier MPI_Ialltoallv on this communicator was not completed".into();
+            let collective = run.asked.task.call.collective;
+            let reason = format!("an earlier {collective} on this communicator, begun without waiting, was not completed");
             return Err(Error::Abandoned { rank: self.me, reason }.into());
         }
         let through = self.advance(mpi, run);
@@ -86,39 +78,36 @@ impl Exchange {
     }
 
     fn advance(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
-        if self.stage == Stage::Idle {
-            if let Some(given) = run.asked.task.counts() {
-                self.mine.copy_from_slice(&counts::as_words(given));
+        let task = &run.asked.task;
+        if let Some(telling) = &mut self.telling {
+            if self.stage == Stage::Idle {
+                telling.begin(task.counts().unwrap_or_default())?;
+                self.stage = Stage::Counting;
             }
-            // SAFETY: a word for each rank, and so many from each, which stay as long as the plan.
-            unsafe { self.counts.start(self.mine.as_ptr().cast(), self.all.as_mut_ptr().cast())? };
-            self.stage = Stage::Counting;
-        }
-        if self.stage == Stage::Counting {
-            if !self.counts.test()? {
-                return Ok(false);
+            if self.stage == Stage::Counting {
+                if !telling.plan.test()? {
+                    return Ok(false);
+                }
+                telling.call = Some(task.agreed(self.me, counts::from_words(&telling.all))?);
             }
-            self.now = self.known(run.asked.task.agreed(self.me, counts::from_words(&self.all))?)?;
-            self.stage = Stage::Moving;
         }
-        let through = run.step(mpi, &mut self.plans[self.now].plan)?;
+        let told = self.telling.as_ref().and_then(|telling| telling.call.as_ref());
+        let call = told.unwrap_or(&task.call);
+        let wish = Wish { forced: self.forced.as_ref(), unshared: true };
+        let (plan, ..) = self.plans.plan(call, wish)?;
+        self.stage = Stage::Moving;
+        let through = run.step(mpi, plan)?;
         if through {
             self.stage = Stage::Idle;
         }
         Ok(through)
     }
+}
 
-    /// Where the plan for a call is.
-    fn known(&mut self, call: RawCall) -> Result<usize, Unserved> {
-        if let Some(index) = self.plans.iter().position(|known| known.call == call) {
-            return Ok(index);
-        }
-        if self.plans.len() >= MOST_KNOWN {
-            self.plans.clear();
-        }
-        let wish = Wish { forced: self.forced.as_ref(), unshared: true };
-        let (plan, chosen) = wish.plan(|options| self.place.plan(&call, options))??;
-        self.plans.push(Known { call, plan, chosen: Arc::new(chosen) });
-        Ok(self.plans.len() - 1)
+impl Telling {
+    fn begin(&mut self, mine: &[usize]) -> Result<(), Unserved> {
+        self.mine.copy_from_slice(&counts::as_words(mine));
+        // SAFETY: as many words as the call says, and so many from each, which stay as long as the plan.
+        Ok(unsafe { self.plan.start(self.mine.as_ptr().cast(), self.all.as_mut_ptr().cast())? })
     }
 }

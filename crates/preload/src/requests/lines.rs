@@ -1,8 +1,10 @@
 //! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
-use allhands_call::{Reason, Unserved};
+use allhands::Server;
+use allhands_call::{Reason, Task, Unserved};
 use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Collective;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -17,8 +19,8 @@ pub(crate) struct Lines {
     lines: BTreeMap<u64, Line>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
     places: PlanStore<RawCall, Result<u64, Reason>>,
-    /// That of alltoallvs.
-    exchanges: Option<u64>,
+    /// Those of calls whose ranks know their own counts only: one for each collective.
+    exchanges: Vec<(Collective, u64)>,
     made: u64,
 }
 
@@ -42,7 +44,7 @@ enum Means {
 
 impl Default for Lines {
     fn default() -> Lines {
-        Lines { lines: BTreeMap::new(), places: PlanStore::new(MOST_WEIGHT), exchanges: None, made: 0 }
+        Lines { lines: BTreeMap::new(), places: PlanStore::new(MOST_WEIGHT), exchanges: Vec::new(), made: 0 }
     }
 }
 
@@ -99,13 +101,28 @@ impl Lines {
         Ok(self.add(means, Some(Rc::new(asked))))
     }
 
-    /// The line for alltoallvs of any counts.
-    pub(super) fn of_exchanges(&mut self, comm: &RawComm, wish: Wish<'_>) -> Result<u64, Unserved> {
-        if let Some(line) = self.exchanges {
-            return Ok(line);
+    /// The line for calls like this one, of any counts. `tells`: whether ranks tell each other theirs.
+    pub(super) fn of_exchanges(
+        &mut self,
+        comm: &RawComm,
+        task: &Task,
+        wish: Wish<'_>,
+        tells: bool,
+    ) -> Result<u64, Unserved> {
+        let collective = task.call.collective;
+        if let Some((_, line)) = self.exchanges.iter().find(|(known, _)| *known == collective) {
+            return Ok(*line);
         }
-        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, wish)?)), None);
-        self.exchanges = Some(line);
+        // What every rank finds alike is found before anything is made.
+        if wish.forced.is_some_and(|forced| forced.server == Server::Library) {
+            return Err(Reason::Preferred("the caller's wish".into()).into());
+        }
+        if wish.forced.is_none() && comm.is_apart() {
+            return Err(Reason::UnknownCounts.into());
+        }
+        let words = if tells { task.counts().map(<[usize]>::len) } else { None };
+        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, wish, words)?)), None);
+        self.exchanges.push((collective, line));
         Ok(line)
     }
 
@@ -180,7 +197,7 @@ impl Means {
         }
     }
 
-    fn chosen(&self) -> Option<&Chosen> {
+    fn chosen(&mut self) -> Option<&Chosen> {
         match self {
             Means::Nothing => None,
             Means::Plan(_, chosen) => Some(chosen),

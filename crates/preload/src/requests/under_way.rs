@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use allhands::raw::{Pauses, RawPlan};
 use allhands::{Error, Server};
-use allhands_call::{Reason, Staged, Task, Unserved, counts};
+use allhands_call::{Communicator, Reason, Staged, Task, Unserved, counts};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -128,10 +128,12 @@ impl Requests {
         let wish = wish(job, collective, true)?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
-        let line = match collective {
-            Collective::Alltoallv => lines.of_exchanges(comm, wish)?,
-            _ if task.moves() => lines.of_shape(comm, &task.call, wish, |lines| self.meanwhile(lines))?,
-            _ => lines.of_nothing(),
+        let line = match () {
+            () if task.knows_its_own() => {
+                lines.of_exchanges(comm, &task, wish, job.settings.tells_counts(collective))?
+            }
+            () if task.moves() => lines.of_shape(comm, &task.call, wish, |lines| self.meanwhile(lines))?,
+            () => lines.of_nothing(),
         };
         let asked = Rc::new(Lasting::new(&job.types, task)?);
         // SAFETY: the program's memory is as it says.
@@ -154,7 +156,7 @@ impl Requests {
     ) -> Result<Handle, Unserved> {
         let wish = wish(job, task.call.collective, false)?;
         let mut group = member.group(job.mpi)?;
-        self.agree_on_counts(&mut task, member.comm.rank, &mut group)?;
+        self.agree_on_counts(&mut task, &member.comm, &mut group)?;
         let asked = Lasting::new(&job.types, task)?;
         let wish = asked.task.moves().then_some(wish);
         let (comm, lines) = group.parts();
@@ -296,15 +298,15 @@ impl Requests {
         Ok(())
     }
 
-    /// Lets the ranks of an alltoallv tell each other their counts, of which each knows its own. Collective.
+    /// Lets the ranks of a call of which each knows its own counts tell them to each other. Collective.
     pub(crate) fn agree_on_counts(
         &self,
         task: &mut Task,
-        me: usize,
+        comm: &Communicator,
         group: &mut MutexGuard<'_, Group>,
     ) -> Result<(), Unserved> {
         let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
-        let mut all = vec![0u64; mine.len() * mine.len()];
+        let mut all = vec![0u64; mine.len() * comm.size];
         let told = counts::told(mine.len());
         let server = Server::parse(told.collective, counts::ALGORITHM).map_err(Error::from)?;
         let by = Forced { server, if_it_can: false };
@@ -312,7 +314,7 @@ impl Requests {
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
         self.finish(plan, lines)?;
-        task.call = task.agreed(me, counts::from_words(&all))?;
+        task.call = task.agreed(comm.rank, counts::from_words(&all))?;
         Ok(())
     }
 }

@@ -7,14 +7,16 @@ pub(crate) mod binomial;
 pub(crate) mod node;
 pub(crate) mod reorder;
 pub(crate) mod rooted;
+pub(crate) mod scan;
 pub(crate) mod seats;
 
 use crate::registry::{Algorithm, Cost, Make, Parameter, Parameters, Promise};
 use crate::{Collective, Problem};
-use Collective::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Reduce, ReduceScatter};
+use Collective::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan, Scatter};
 use Promise::{Always, Never, When};
 use allgather::{direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows};
 use allreduce::{addition_chain, cyclic_shift, nap, rabenseifner, whole};
+use rooted::blocks;
 
 /// Every algorithm, in the order in which `allhands list` shows them.
 #[rustfmt::skip]
@@ -69,6 +71,23 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Reduce, "binomial", NONE, "any p", (FROM_FIRST, Always), "classic", Make::Direct(rooted::reduce_binomial), rooted::reduce_binomial_cost, default),
     line(Reduce, "reduce-scatter-gather", rooted::PIECES, "any p", UNORDERED, "Rabenseifner 2004", Make::Direct(rooted::reduce_scatter_gather), rooted::reduce_scatter_gather_cost, rooted::pieces_variants),
     line(Reduce, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", UNORDERED, "Jocksch et al. 2021", Make::Collect(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
+
+    line(Gather, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
+    line(Gather, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),
+    line(Gather, "hierarchical", blocks::HIERARCHICAL, "any shape", MOVES, "classic", Make::Direct(blocks::hierarchical), blocks::hierarchical_cost, blocks::hierarchical_variants),
+
+    line(Scatter, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
+    line(Scatter, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),
+    line(Scatter, "hierarchical", blocks::HIERARCHICAL, "any shape", MOVES, "classic", Make::Direct(blocks::hierarchical), blocks::hierarchical_cost, blocks::hierarchical_variants),
+
+    line(Scan, "linear", scan::LINEAR, "any p", MOVES, "classic", Make::Direct(scan::linear), scan::linear_cost, scan::linear_variants),
+    line(Scan, "recursive-doubling", NONE, "any p", MOVES, "Kogge and Stone 1973", Make::Direct(scan::recursive_doubling), scan::recursive_doubling_cost, default),
+    line(Scan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, seats::level_variants),
+
+    line(Exscan, "linear", scan::LINEAR, "any p", MOVES, "classic", Make::Direct(scan::linear), scan::linear_cost, scan::linear_variants),
+    line(Exscan, "recursive-doubling", NONE, "any p", MOVES, "Kogge and Stone 1973", Make::Direct(scan::recursive_doubling), scan::recursive_doubling_cost, default),
+    line(Exscan, "123-doubling", NONE, "any p", MOVES, "Träff 2025", Make::Direct(scan::doubling_123), scan::doubling_123_cost, default),
+    line(Exscan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, seats::level_variants),
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),

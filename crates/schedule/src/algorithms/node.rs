@@ -117,9 +117,9 @@ impl Region {
         self.index * blocks
     }
 
-    /// Where the line begins that is no member's.
-    fn spare_line(&self, blocks: usize) -> usize {
-        (self.first + self.size) * blocks
+    /// The line that is no member's.
+    pub(crate) fn spare_line(&self, blocks: usize) -> Span {
+        self.whole_line(self.size, blocks)
     }
 
     /// Where a span is on a member's line.
@@ -268,7 +268,7 @@ impl Movement {
                 match region.size {
                     1 => rounds.extend(forwards),
                     // The members' lines may still be read.
-                    _ => rounds.extend(on_line(region.spare_line(p), forwards, p, Span::output(rank, 1), rank)),
+                    _ => rounds.extend(on_line(region.spare_line(p).first, forwards, p, Span::output(rank, 1), rank)),
                 }
                 rounds.retain(|round| !round.is_empty());
                 rounds

@@ -1,7 +1,7 @@
 //! Bytes beside blocks.
 
 use crate::schedule::blocks_in;
-use crate::{Collective, Problem, Span};
+use crate::{Problem, Span};
 
 /// How large blocks are, for drawings and tables that show bytes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,7 @@ impl Sizes {
     /// The bytes of `count` blocks of equal size.
     pub fn of_blocks(&self, problem: &Problem, blocks: usize, count: usize) -> u64 {
         let total = u128::from(self.bytes) * count as u128;
-        let bytes = match problem.collective.family() {
-            Collective::Allreduce | Collective::Bcast | Collective::Reduce => total.div_ceil(blocks.max(1) as u128),
-            _ => total,
-        };
+        let bytes = if problem.collective.cuts() { total.div_ceil(blocks.max(1) as u128) } else { total };
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
@@ -52,7 +49,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Topology;
+    use crate::{Collective, Topology};
 
     #[test]
     fn blocks_belong_to_ranks_or_cut_a_vector() {

@@ -19,6 +19,8 @@
 mod memory;
 mod symbol;
 
+use std::ops::Range;
+
 use crate::matching::{Event, Matching, Timing, run};
 use crate::schedule::Ensemble;
 use crate::{Collective, Combine, Local, Problem, Round, Space, Span};
@@ -125,12 +127,7 @@ pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Resu
     if schedules.len() != ranks || schedules.iter().enumerate().any(|(rank, schedule)| schedule.rank != rank) {
         return Err(Fault::Ranks { given: schedules.len(), ranks });
     }
-    let wanted = match problem.collective.family() {
-        Collective::Allgather | Collective::ReduceScatter => ranks,
-        Collective::Alltoall => ranks * ranks,
-        Collective::Barrier => 0,
-        _ => (*blocks).max(1),
-    };
+    let wanted = problem.collective.blocks(ranks).unwrap_or((*blocks).max(1));
     if *blocks != wanted {
         return Err(Fault::Blocks { collective: problem.collective, ranks, wanted, blocks: *blocks });
     }
@@ -297,17 +294,22 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
                 let block = problem.block_at(Space::Output, rank, position, *blocks);
                 let right = match contributor(problem, block) {
                     Some(source) => found == Symbol::leaf(source, block),
-                    None => self.symbols.block(found) == block && self.symbols.contributors(found) == ranks,
+                    None => self.symbols.block(found) == block && self.symbols.are(found, contributors(problem, rank)),
                 };
                 if !right {
                     let wanted = match contributor(problem, block) {
                         Some(source) => format!("block {block} of rank {source}"),
+                        None if problem.collective.prefixes() => {
+                            let Range { start, end } = contributors(problem, rank);
+                            format!("block {block} of ranks {start}..{end}")
+                        }
                         None => format!("block {block} of all {ranks} ranks"),
                     };
                     return Err(Fault::Wrong { rank, position, wanted, found: self.symbols.describe(found) });
                 }
                 ordered &= self.symbols.ordered(found);
-                identical &= *results[block].get_or_insert(found) == found;
+                // Each rank has a prefix of its own, of which no other has a copy.
+                identical &= problem.collective.prefixes() || *results[block].get_or_insert(found) == found;
                 if !ordered && !problem.reduction.commutative {
                     return Err(Fault::NotOrdered { rank, position });
                 }
@@ -320,13 +322,22 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
     }
 }
 
-/// The one rank a block comes from; `None` where all contribute.
+/// The one rank a block comes from; `None` where several contribute.
 fn contributor(problem: &Problem, block: usize) -> Option<usize> {
     match problem.collective.family() {
-        Collective::Allgather => Some(block),
+        Collective::Allgather | Collective::Gather => Some(block),
         Collective::Alltoall => Some(block / problem.ranks()),
-        Collective::Bcast => Some(problem.root),
+        Collective::Bcast | Collective::Scatter => Some(problem.root),
         _ => None,
+    }
+}
+
+/// Whose contributions make up what a rank gets of a reduction.
+fn contributors(problem: &Problem, rank: usize) -> Range<usize> {
+    match problem.collective {
+        Collective::Scan => 0..rank + 1,
+        Collective::Exscan => 0..rank,
+        _ => 0..problem.ranks(),
     }
 }
 

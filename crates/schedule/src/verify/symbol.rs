@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 use super::Fault;
 
@@ -87,9 +88,9 @@ impl Symbols {
         symbol.contribution().is_some() || self.expression(symbol).ordered
     }
 
-    /// How many ranks have contributed.
-    pub(super) fn contributors(&self, symbol: Symbol) -> usize {
-        self.ranks(symbol, &mut [(0, 0)]).iter().map(|run| (run.1 - run.0) as usize).sum()
+    /// Whether these ranks have contributed, and no other.
+    pub(super) fn are(&self, symbol: Symbol, contributors: Range<usize>) -> bool {
+        *self.ranks(symbol, &mut [(0, 0)]) == [(contributors.start as u32, contributors.end as u32)]
     }
 
     pub(super) fn describe(&self, symbol: Symbol) -> String {

@@ -4,13 +4,17 @@ use allhands_schedule::{Choice, Collective, Problem, Topology, algorithms};
 use proptest::prelude::*;
 
 /// One of each family: vector forms use the same schedules.
-pub(crate) const FAMILIES: [Collective; 7] = [
+pub(crate) const FAMILIES: [Collective; 11] = [
     Collective::Allgather,
     Collective::Alltoall,
     Collective::Allreduce,
     Collective::ReduceScatter,
     Collective::Bcast,
     Collective::Reduce,
+    Collective::Gather,
+    Collective::Scatter,
+    Collective::Scan,
+    Collective::Exscan,
     Collective::Barrier,
 ];
 

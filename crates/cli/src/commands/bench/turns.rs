@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use allhands::{Comm, Op, Options, Plan};
-use allhands_schedule::Collective;
 
 use super::measure::{Job, Measured};
 use super::names::AUTO;
@@ -62,10 +61,10 @@ impl<'a, T: Value> Turns<'a, T> {
         Ok(Turns { job, comm, plans, bench, order, runs: 1, times, looks })
     }
 
-    /// From now on a run from or to a root ends with a barrier. Back to back a root would begin the next before the others have got
-    /// anything, and what is measured would be its own effort, not when the data are there.
+    /// From now on a run from or to a root, or along the ranks, ends with a barrier. Back to back a root would begin the next before the others
+    /// have got anything, and what is measured would be its own effort, not when the data are there.
     pub(super) fn one_by_one(&mut self) {
-        self.bench.one_by_one = matches!(self.job.collective, Collective::Bcast | Collective::Reduce);
+        self.bench.one_by_one = self.job.collective.rooted() || self.job.collective.prefixes();
     }
 
     /// The algorithm that a plan has chosen.

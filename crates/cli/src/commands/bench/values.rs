@@ -57,6 +57,12 @@ pub(super) fn plan<T: Value>(
         Collective::ReduceScatterBlock => comm.reduce_scatter_block_plan_with(count, Op::sum(), options),
         Collective::Bcast => comm.bcast_plan_with(count, 0, options),
         Collective::Reduce => comm.reduce_plan_with(count, Op::sum(), 0, options),
+        Collective::Gather => comm.gather_plan_with(count, 0, options),
+        Collective::Gatherv => comm.gatherv_plan_with(count, 0, options),
+        Collective::Scatter => comm.scatter_plan_with(count, 0, options),
+        Collective::Scatterv => comm.scatterv_plan_with(count, 0, options),
+        Collective::Scan => comm.scan_plan_with(count, Op::sum(), options),
+        Collective::Exscan => comm.exscan_plan_with(count, Op::sum(), options),
         Collective::Barrier => T::barrier(comm, options),
     }
 }
@@ -65,7 +71,8 @@ pub(super) fn plan<T: Value>(
 pub(super) fn input<T: Value>(collective: Collective, ranks: usize, rank: usize, count: usize) -> Vec<T> {
     let len = match collective.family() {
         Collective::Alltoall | Collective::ReduceScatter => count * ranks,
-        Collective::Bcast if rank != 0 => 0,
+        Collective::Bcast | Collective::Scatter if rank != 0 => 0,
+        Collective::Scatter => count * ranks,
         Collective::Barrier => 0,
         _ => count,
     };
@@ -75,9 +82,10 @@ pub(super) fn input<T: Value>(collective: Collective, ranks: usize, rank: usize,
 /// What it must get.
 pub(super) fn wanted<T: Value>(collective: Collective, ranks: usize, me: usize, count: usize) -> Vec<T> {
     let block = |rank: usize, first: usize| (first..first + count).map(move |index| T::of(given(rank, index)));
-    let sum = |first: usize| -> Vec<T> {
+    let sum_of = |ranks: usize, first: usize| -> Vec<T> {
         (first..first + count).map(|index| T::of((0..ranks).map(|rank| given(rank, index)).sum())).collect()
     };
+    let sum = |first: usize| sum_of(ranks, first);
     match collective.family() {
         Collective::Allgather => (0..ranks).flat_map(|rank| block(rank, 0)).collect(),
         Collective::Alltoall => (0..ranks).flat_map(|rank| block(rank, me * count)).collect(),
@@ -85,6 +93,10 @@ pub(super) fn wanted<T: Value>(collective: Collective, ranks: usize, me: usize, 
         Collective::ReduceScatter => sum(me * count),
         Collective::Bcast => block(0, 0).collect(),
         Collective::Reduce if me == 0 => sum(0),
+        Collective::Gather if me == 0 => (0..ranks).flat_map(|rank| block(rank, 0)).collect(),
+        Collective::Scatter => block(0, me * count).collect(),
+        Collective::Scan => sum_of(me + 1, 0),
+        Collective::Exscan if me > 0 => sum_of(me, 0),
         _ => vec![],
     }
 }

@@ -92,13 +92,17 @@ impl From<allhands::Error> for Stop {
     }
 }
 
-const COLLECTIVES: [Collective; 6] = [
+const COLLECTIVES: [Collective; 10] = [
     Collective::Allreduce,
     Collective::Allgather,
     Collective::Alltoall,
     Collective::ReduceScatterBlock,
     Collective::Bcast,
     Collective::Reduce,
+    Collective::Gather,
+    Collective::Scatter,
+    Collective::Scan,
+    Collective::Exscan,
 ];
 
 /// What all ranks do together.

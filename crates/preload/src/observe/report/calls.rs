@@ -48,7 +48,7 @@ impl Calls {
 
     /// A call of a comparison.
     pub(super) fn compared(&self, collective: Collective, bytes: Option<usize>, ours: bool, time: Duration) {
-        let bytes = bytes.filter(|_| collective != Collective::Alltoallv);
+        let bytes = bytes.filter(|_| !collective.hides_counts());
         let mut compared = lock(&self.compared);
         let sides = compared.entry((collective, bytes.map(class))).or_default();
         sides[usize::from(!ours)].add(time);

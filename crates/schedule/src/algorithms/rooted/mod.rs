@@ -1,4 +1,4 @@
-//! Collectives with a root: bcast and reduce.
+//! Collectives with a root: bcast and reduce, and in [`blocks`] gather and scatter.
 //!
 //! - `binomial`: the tree in which member m's parent is m without its lowest set bit; the farthest first, so that a
 //!   reduction combines the nearest first and keeps rank order from rank 0 on.
@@ -12,6 +12,7 @@
 //! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
 //! ```
 
+pub(crate) mod blocks;
 pub(crate) mod hierarchical;
 
 use std::ops::Range;

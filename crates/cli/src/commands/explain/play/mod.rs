@@ -98,7 +98,7 @@ fn data(wish: &Wish<'_>) -> Result<Data> {
     Ok(Data {
         collective: collective.name(),
         reduces: collective.reduces(),
-        cut: matches!(collective.family(), Collective::Allreduce | Collective::Bcast | Collective::Reduce),
+        cut: collective.cuts(),
         rooted: collective.rooted(),
         machine: wish.machine.name.clone(),
         machine_says: wish.machine.description.clone(),

@@ -1,0 +1,60 @@
+//! Plans for calls of which each rank knows its own counts only: alltoallvs, gathervs and scattervs.
+//!
+//! Nothing that ranks have to do alike may depend on what one of them alone knows. So all such calls on a communicator use one place among its
+//! plans, which the first of them reserves on every rank, and one algorithm in which nobody carries what is for others; how a rank
+//! finds, makes and drops its plans for counts is its own affair. Between two ranks messages come in the order of the calls.
+
+use std::sync::Arc;
+
+use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
+use allhands_call::{Reason, Unserved};
+
+use super::policy::{Chosen, MOST_WEIGHT, Wish};
+
+pub(crate) struct OwnCounts {
+    place: Reserved,
+    /// Whether some ranks are reached through the MPI only.
+    apart: bool,
+    ranks: usize,
+    plans: PlanStore<RawCall, (RawPlan, Arc<Chosen>)>,
+    /// The plan of the last call, which the next one often needs again.
+    last: Option<Slot>,
+}
+
+impl OwnCounts {
+    /// The first such call on a communicator. Waits for nobody.
+    pub(crate) fn new(comm: &RawComm) -> Result<OwnCounts, Unserved> {
+        let (place, apart, ranks) = (comm.reserve()?, comm.is_apart(), comm.size());
+        Ok(OwnCounts { place, apart, ranks, plans: PlanStore::new(MOST_WEIGHT), last: None })
+    }
+
+    /// The plan for a call, and whether it was made for it. Waits for nobody.
+    pub(crate) fn plan(
+        &mut self,
+        call: &RawCall,
+        wish: Wish<'_>,
+    ) -> Result<(&mut RawPlan, &Arc<Chosen>, bool), Unserved> {
+        let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
+        let known = self.last.filter(like).or_else(|| self.plans.find(call));
+        let slot = match known {
+            Some(slot) => slot,
+            None => {
+                let (plan, chosen) = wish.plan_of_own_counts(call, &self.place, self.apart)?;
+                let (slot, dropped) =
+                    self.plans.insert(call.clone(), (plan, Arc::new(chosen)), call.weight(self.ranks));
+                drop(dropped);
+                slot
+            }
+        };
+        self.last = Some(slot);
+        match self.plans.at(slot) {
+            Some((plan, chosen)) => Ok((plan, chosen, known.is_none())),
+            None => Err(Reason::UnknownCounts.into()),
+        }
+    }
+
+    /// What served the last call.
+    pub(crate) fn chosen(&mut self) -> Option<&Chosen> {
+        self.plans.at(self.last?).map(|(_, chosen)| &**chosen)
+    }
+}
