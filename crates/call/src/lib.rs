@@ -20,6 +20,7 @@ mod memory;
 mod numbers;
 mod operations;
 mod reductions;
+mod spare;
 mod task;
 mod types;
 mod words;

@@ -58,9 +58,18 @@ impl Region {
         Region { near: false, ..Region::of(null_mut(), Datatype::element(0, 1), Parts::One(bytes)) }
     }
 
-    /// Several, one after the other.
+    /// Several, of a datatype each. Where all of them are runs of bytes, so is the whole.
     pub fn mixed(regions: Vec<Region>) -> Region {
-        Region { near: false, ..Region::of(null_mut(), Datatype::element(0, 1), Parts::Mixed(regions)) }
+        let byte = Datatype::element(0, 1);
+        let runs = |region: &Region| region.datatype.dense && matches!(region.parts, Parts::One(_));
+        let first = regions.iter().find(|region| region.bytes() > 0).map_or(null_mut(), |region| region.at);
+        if !regions.iter().all(runs) {
+            return Region { near: false, ..Region::of(null_mut(), byte, Parts::Mixed(regions)) };
+        }
+        let place = |region: &Region| (region.at as isize).wrapping_sub(first as isize) as i64;
+        let places: Vec<i64> = regions.iter().map(place).collect();
+        let counts: Vec<usize> = regions.iter().map(Region::bytes).collect();
+        Region::of(first, byte, parts_of(&counts, &places))
     }
 
     #[inline(always)]
@@ -84,15 +93,7 @@ impl Region {
         if at.is_null() && counts.iter().any(|count| *count > 0) && datatype.dense {
             return Err(Error::Null.into());
         }
-        let parts = places.iter().zip(counts).map(|(place, count)| (*place as isize, *count));
-        let mut next = 0;
-        let consecutive = parts.clone().all(|(place, count)| {
-            let here = count == 0 || place == next;
-            next = count.saturating_add_signed(next) as isize;
-            here
-        });
-        let parts = if consecutive { Parts::One(next as usize) } else { Parts::Several(parts.collect()) };
-        Ok(Region::of(at, datatype, parts))
+        Ok(Region::of(at, datatype, parts_of(counts, places)))
     }
 
     /// From now on the program may free its datatype.
@@ -277,6 +278,18 @@ impl Region {
         }
         Ok(pieces)
     }
+}
+
+/// So many elements each, at places; one part where they follow each other from the start.
+fn parts_of(counts: &[usize], places: &[i64]) -> Parts {
+    let parts = places.iter().zip(counts).map(|(place, count)| (*place as isize, *count));
+    let mut next = 0;
+    let consecutive = parts.clone().all(|(place, count)| {
+        let here = count == 0 || place == next;
+        next = count.saturating_add_signed(next) as isize;
+        here
+    });
+    if consecutive { Parts::One(next as usize) } else { Parts::Several(parts.collect()) }
 }
 
 /// A copy of so many elements of a device, with what lies between their data, and the address of the first.

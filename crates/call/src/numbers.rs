@@ -32,6 +32,23 @@ impl From<*const isize> for Numbers {
 }
 
 impl Numbers {
+    /// Whether the first of them are these.
+    ///
+    /// # Safety
+    /// The address is null or that of an array of as many numbers.
+    #[inline]
+    pub unsafe fn are(self, known: &[i64]) -> bool {
+        // SAFETY: the caller's promise.
+        match self {
+            Numbers::Narrow(at) => {
+                !at.is_null() && known.iter().enumerate().all(|(i, known)| unsafe { i64::from(*at.add(i)) } == *known)
+            }
+            Numbers::Wide(at) => {
+                !at.is_null() && known.iter().enumerate().all(|(i, known)| unsafe { *at.add(i) } == *known)
+            }
+        }
+    }
+
     /// The first `length` of them; none where the program gave none.
     ///
     /// # Safety
@@ -74,6 +91,9 @@ mod tests {
             assert_eq!(Numbers::from(wide.as_ptr()).read(3).ok(), Some(vec![1, 2, 1 << 40]));
             assert_eq!(Numbers::from(places.as_ptr()).read(2).ok(), Some(vec![7, 8]));
             assert!(counts(narrow.as_ptr().into(), 3).is_err());
+            assert!(Numbers::from(narrow.as_ptr()).are(&[1, -2]) && !Numbers::from(narrow.as_ptr()).are(&[1, 2]));
+            assert!(Numbers::from(wide.as_ptr()).are(&[1, 2, 1 << 40]) && !Numbers::from(wide.as_ptr()).are(&[2]));
+            assert!(!Numbers::Narrow(std::ptr::null()).are(&[]));
         }
     }
 

@@ -11,6 +11,7 @@ use allhands_schedule::Collective;
 use crate::failure::Unserved;
 use crate::memory::Region;
 use crate::operations::Called;
+use crate::spare;
 
 /// A call that is to be served.
 pub struct Task {
@@ -135,9 +136,10 @@ impl Task {
         let Task { input, output, .. } = self;
         let room = |region: &Region, direct: Option<*mut u8>| match direct {
             Some(_) => Vec::new(),
-            None => vec![0u128; region.bytes().div_ceil(16)],
+            None => spare::take(region.bytes()),
         };
-        let mut staged = Staged { to: room(output, output.direct()), ..Staged::default() };
+        let mut staged = Staged::default();
+        staged.to = room(output, output.direct());
         staged.target = output.direct().unwrap_or(staged.to.as_mut_ptr().cast());
         // SAFETY: the caller's promise; copies have room for the data.
         unsafe {
@@ -207,6 +209,13 @@ pub struct Staged {
     target: *mut u8,
     from: Vec<u128>,
     to: Vec<u128>,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        spare::give(std::mem::take(&mut self.from));
+        spare::give(std::mem::take(&mut self.to));
+    }
 }
 
 impl Default for Staged {

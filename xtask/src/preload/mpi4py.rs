@@ -86,9 +86,7 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library], extent: Extent) -> Res
     for library in libraries.iter().filter(|library| library.is_native()) {
         example(allhands, library)?;
         for ranks in RANKS {
-            // Left to itself an alltoallv is the MPI's.
-            let wish = "alltoallv=spread-out";
-            let report = try_out(allhands, library, ranks, wish, MOST_MODULES, "")?;
+            let report = try_out(allhands, library, ranks, "", MOST_MODULES, "")?;
             if ranks > 1 && moved(library, ranks) {
                 proven(&report, library.title, &REQUESTED)?;
             }

@@ -13,8 +13,10 @@ use crate::job::Forced;
 /// A communicator of ours with its plans, and what is under way on it.
 pub(crate) struct Group<Q> {
     plans: PlanStore<RawCall, Planned>,
-    /// The plan of the last call, which the next one often needs again.
+    /// The plan of the last call of which all ranks know all, which the next one often needs again.
     last: Option<Slot>,
+    /// Where that of the last call of all is.
+    place: Option<Place>,
     /// What serves calls of which each rank knows its own counts.
     own_counts: Option<OwnCounts>,
     /// Whether the plan of the last call was made for it.
@@ -26,6 +28,15 @@ pub(crate) struct Group<Q> {
 
 // SAFETY: everything that was made from the communicator is here, behind one lock, and so moves from thread to thread together.
 unsafe impl<Q> Send for Group<Q> {}
+
+/// Where a plan is.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// Among those of calls of which all ranks know all.
+    Known(Slot),
+    /// Among those of calls of which each rank knows its own counts.
+    OwnCounts(Slot),
+}
 
 /// What serves calls of one shape.
 enum Planned {
@@ -39,7 +50,7 @@ enum Planned {
 
 impl<Q: Default> Group<Q> {
     pub(super) fn new(comm: RawComm) -> Group<Q> {
-        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, own_counts: None, fresh: false, queue: Q::default(), comm }
+        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, place: None, own_counts: None, fresh: false, queue: Q::default(), comm }
     }
 
     /// The plan for a call, made at the first one of its shape. Who waits for others calls `meanwhile` again and again.
@@ -57,6 +68,7 @@ impl<Q: Default> Group<Q> {
             None => self.make(call, forced, meanwhile)?,
         };
         self.last = Some(slot);
+        self.place = Some(Place::Known(slot));
         match self.plans.at(slot) {
             Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.queue)),
             Some(Planned::Theirs(why)) => Err(why.clone().into()),
@@ -74,20 +86,25 @@ impl<Q: Default> Group<Q> {
             Some(known) => known,
             none => none.insert(OwnCounts::new(&self.comm)?),
         };
-        let (plan, chosen, fresh) = own_counts.plan(call, Wish { forced, unshared: true })?;
-        self.fresh = fresh;
+        self.fresh = own_counts.make(call, Wish { forced, unshared: true })?;
+        self.place = own_counts.place().map(Place::OwnCounts);
+        let (plan, chosen) = own_counts.made().ok_or(Reason::UnknownCounts)?;
         Ok((plan, chosen, &mut self.queue))
     }
 
     /// Where the plan of the last call is.
-    pub(crate) fn place(&self) -> Option<Slot> {
-        self.last
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.place
     }
 
     /// The plan at a place, if it is still there.
     #[inline]
-    pub(crate) fn placed(&mut self, place: Slot) -> Option<&mut RawPlan> {
-        match self.plans.at(place) {
+    pub(crate) fn placed(&mut self, place: Place) -> Option<&mut RawPlan> {
+        let slot = match place {
+            Place::Known(slot) => slot,
+            Place::OwnCounts(slot) => return self.own_counts.as_mut()?.placed(slot),
+        };
+        match self.plans.at(slot) {
             Some(Planned::Ours { plan, .. }) => Some(plan),
             _ => None,
         }

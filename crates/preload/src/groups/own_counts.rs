@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
-use allhands_call::{Reason, Unserved};
+use allhands_call::Unserved;
 
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
 
@@ -28,12 +28,8 @@ impl OwnCounts {
         Ok(OwnCounts { place, apart, ranks, plans: PlanStore::new(MOST_WEIGHT), last: None })
     }
 
-    /// The plan for a call, and whether it was made for it. Waits for nobody.
-    pub(crate) fn plan(
-        &mut self,
-        call: &RawCall,
-        wish: Wish<'_>,
-    ) -> Result<(&mut RawPlan, &Arc<Chosen>, bool), Unserved> {
+    /// Finds or makes the plan for a call; whether it was made. Waits for nobody.
+    pub(crate) fn make(&mut self, call: &RawCall, wish: Wish<'_>) -> Result<bool, Unserved> {
         let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
         let known = self.last.filter(like).or_else(|| self.plans.find(call));
         let slot = match known {
@@ -47,14 +43,23 @@ impl OwnCounts {
             }
         };
         self.last = Some(slot);
-        match self.plans.at(slot) {
-            Some((plan, chosen)) => Ok((plan, chosen, known.is_none())),
-            None => Err(Reason::UnknownCounts.into()),
-        }
+        Ok(known.is_none())
     }
 
-    /// What served the last call.
-    pub(crate) fn chosen(&mut self) -> Option<&Chosen> {
-        self.plans.at(self.last?).map(|(_, chosen)| &**chosen)
+    /// The plan of the last call.
+    pub(crate) fn made(&mut self) -> Option<(&mut RawPlan, &Arc<Chosen>)> {
+        self.plans.at(self.last?).map(|(plan, chosen)| (plan, &*chosen))
     }
+
+    /// Where the plan of the last call is.
+    pub(crate) fn place(&self) -> Option<Slot> {
+        self.last
+    }
+
+    /// The plan at a place, if it is still there.
+    #[inline]
+    pub(crate) fn placed(&mut self, place: Slot) -> Option<&mut RawPlan> {
+        self.plans.at(place).map(|(plan, _)| plan)
+    }
+
 }

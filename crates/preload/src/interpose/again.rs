@@ -6,13 +6,14 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-use allhands::raw::{RawOperation, RawPlan, Slot};
+use allhands::raw::{RawOperation, RawPlan};
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Region, Task, device, overlap};
+use allhands_call::{Numbers, Region, Task, device, overlap};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use super::session::Session;
+use crate::groups::Place;
 use crate::job::inside;
 use crate::requests::{self, Group, Member};
 use allhands_call::locks::lock;
@@ -22,7 +23,9 @@ use allhands_call::locks::lock;
 pub(super) struct Plain {
     /// Counts, datatypes, the operation and the root, as the program gives them.
     pub(super) numbers: [usize; 5],
-    /// Which of them are datatypes.
+    /// Arrays of a number for each rank, of a vector collective.
+    pub(super) arrays: [Option<Numbers>; 4],
+    /// Which of the numbers are datatypes.
     pub(super) types: Option<[Handle; 2]>,
     /// Null where there is one buffer only.
     pub(super) send: *const c_void,
@@ -34,10 +37,13 @@ struct Last {
     collective: Collective,
     comm: Handle,
     numbers: [usize; 5],
+    /// The numbers of the arrays that this rank gives, and of how many ranks.
+    arrays: Vec<i64>,
+    ranks: usize,
     /// As in [`recent`](super::recent::recent).
     removed: u64,
     member: *const Member,
-    place: Slot,
+    place: Place,
     /// What the buffers' addresses are to be multiples of.
     align: usize,
     /// Bytes of input and output, and where they lay.
@@ -62,6 +68,7 @@ pub(super) fn again(
     let (member, place, in_place) = LAST.with_borrow(|last| {
         let last = last.as_ref()?;
         let like = last.collective == collective && last.comm == comm && last.numbers == plain.numbers;
+        let like = like && (last.arrays.is_empty() || last.has_arrays(session, plain));
         let known = like && last.removed == session.comms.removed() && !requests::any() && last.fits(session, plain);
         known.then_some((last.member, last.place, last.in_place))
     })?;
@@ -93,14 +100,24 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
     let whole = kernel && direct(&task.output) && plain.types.iter().flatten().all(predefined);
     let input = task.input.as_ref();
-    if !whole || !input.is_none_or(direct) || session.observers.any() {
+    let in_place_exchange = input.is_none() && task.call.collective == Collective::Alltoallv;
+    if !whole || !input.is_none_or(direct) || in_place_exchange || session.observers.any() {
         return;
     }
     let Some(place) = group.place() else { return };
+    // Of a gatherv or a scatterv only the root has arrays, and others may have anything in their place.
+    let gives = task.call.collective == Collective::Alltoallv || task.call.root == member.comm.rank;
+    let arrays = plain.arrays.iter().flatten().filter(|_| gives);
+    // SAFETY: the program's arrays have a number for each rank.
+    let Ok(arrays) = arrays.map(|array| unsafe { array.read(member.comm.size) }).collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
     LAST.set(Some(Last {
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
+        arrays: arrays.concat(),
+        ranks: member.comm.size,
         removed: session.comms.removed(),
         member,
         place,
@@ -112,6 +129,16 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
 }
 
 impl Last {
+    /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
+    fn has_arrays(&self, session: &Session, plain: &Plain) -> bool {
+        if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
+            return false;
+        }
+        let arrays = plain.arrays.iter().flatten().zip(self.arrays.chunks(self.ranks));
+        // SAFETY: the program's arrays have a number for each rank.
+        arrays.into_iter().all(|(array, known)| unsafe { array.are(known) })
+    }
+
     /// Whether the buffers are two that need no look.
     #[inline]
     fn fits(&self, session: &Session, plain: &Plain) -> bool {

@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_longlong};
 use std::ptr::{null, null_mut};
 
-use allhands_call::{Receive, Send};
+use allhands_call::{Numbers, Receive, Send};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
@@ -101,7 +101,7 @@ fn blocks(
     (receive, received, receive_type): (Receive, usize, Handle),
 ) -> Plain {
     let types = Some([send_type, receive_type]);
-    Plain { numbers: [sent, send_type, received, receive_type, 0], types, send, receive }
+    Plain { numbers: [sent, send_type, received, receive_type, 0], arrays: [None; 4], types, send, receive }
 }
 
 /// The same to or from a root. What other ranks need not give counts for nothing, but is the same in the next call like it.
@@ -110,19 +110,25 @@ fn rooted(plain: Plain, root: c_int) -> Plain {
     Plain { numbers: [sent, send_type, received, receive_type, root as usize], ..plain }
 }
 
+/// The same with arrays.
+fn arrays(plain: Plain, arrays: [Option<Numbers>; 4]) -> Plain {
+    Plain { arrays, ..plain }
+}
+
 /// What is combined, and where to; the root, or 0 if there is none.
 fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle, root: c_int) -> Plain {
-    Plain { numbers: [count, datatype, op, root as usize, 0], types: Some([datatype, datatype]), send, receive }
+    let (numbers, types) = ([count, datatype, op, root as usize, 0], Some([datatype, datatype]));
+    Plain { numbers, arrays: [None; 4], types, send, receive }
 }
 
 /// One buffer, from or to which everybody's data go.
 fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain {
     let types = Some([datatype, datatype]);
-    Plain { numbers: [count, datatype, root as usize, 0, 0], types, send: null(), receive: buffer }
+    Plain { numbers: [count, datatype, root as usize, 0, 0], arrays: [None; 4], types, send: null(), receive: buffer }
 }
 
 /// No buffer.
-const NONE: Plain = Plain { numbers: [0; 5], types: None, send: null(), receive: null_mut() };
+const NONE: Plain = Plain { numbers: [0; 5], arrays: [None; 4], types: None, send: null(), receive: null_mut() };
 
 fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
     Asked { function, name, comm, request }
@@ -164,7 +170,9 @@ collective! { Alltoallv "Alltoallv" "alltoallv"
 // SAFETY: the program's arrays have a number for each rank.
 caller => unsafe {
     caller.alltoallv((send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
-} }
+},
+plain arrays(blocks((send, 0, send_type), (receive, 0, receive_type)),
+    [sent.into(), from.into(), received.into(), to.into()].map(Some)) }
 collective! { Allreduce "Allreduce" "allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.allreduce(send, receive, count.into(), datatype, op),
@@ -204,14 +212,18 @@ collective! { Gatherv "Gatherv" "gatherv"
 // SAFETY: the program's arrays have a number for each rank at the root.
 caller => unsafe {
     caller.gatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type, root)
-} }
+},
+plain arrays(rooted(blocks((send, sent as usize, send_type), (receive, 0, receive_type)), root),
+    [Some(counts.into()), Some(places.into()), None, None]) }
 collective! { Scatterv "Scatterv" "scatterv"
 (send: Send, counts: Counts, places: Places, send_type: Handle, receive: Receive, received: Count,
  receive_type: Handle, root: c_int, comm: Handle) on comm from root,
 // SAFETY: the program's arrays have a number for each rank at the root.
 caller => unsafe {
     caller.scatterv(send, counts.into(), places.into(), send_type, (receive, received.into(), receive_type), root)
-} }
+},
+plain arrays(rooted(blocks((send, 0, send_type), (receive, received as usize, receive_type)), root),
+    [Some(counts.into()), Some(places.into()), None, None]) }
 collective! { Scan "Scan" "scan"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.scan(send, receive, count.into(), datatype, op),

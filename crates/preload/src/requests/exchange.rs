@@ -62,7 +62,7 @@ impl Exchange {
 
     /// What moved the data of the last run.
     pub(super) fn chosen(&mut self) -> Option<&Chosen> {
-        self.plans.chosen()
+        self.plans.made().map(|(_, chosen)| &**chosen)
     }
 
     /// Moves the first run of the line on; whether it is through.
@@ -94,7 +94,8 @@ impl Exchange {
         let told = self.telling.as_ref().and_then(|telling| telling.call.as_ref());
         let call = told.unwrap_or(&task.call);
         let wish = Wish { forced: self.forced.as_ref(), unshared: true };
-        let (plan, ..) = self.plans.plan(call, wish)?;
+        self.plans.make(call, wish)?;
+        let Some((plan, _)) = self.plans.made() else { return Ok(false) };
         self.stage = Stage::Moving;
         let through = run.step(mpi, plan)?;
         if through {

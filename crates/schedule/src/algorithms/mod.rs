@@ -82,12 +82,12 @@ pub(crate) static LINES: &[Algorithm] = &[
 
     line(Scan, "linear", scan::LINEAR, "any p", MOVES, "classic", Make::Direct(scan::linear), scan::linear_cost, scan::linear_variants),
     line(Scan, "recursive-doubling", NONE, "any p", MOVES, "Kogge and Stone 1973", Make::Direct(scan::recursive_doubling), scan::recursive_doubling_cost, default),
-    line(Scan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, seats::level_variants),
+    line(Scan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, scan::hierarchical::variants),
 
     line(Exscan, "linear", scan::LINEAR, "any p", MOVES, "classic", Make::Direct(scan::linear), scan::linear_cost, scan::linear_variants),
     line(Exscan, "recursive-doubling", NONE, "any p", MOVES, "Kogge and Stone 1973", Make::Direct(scan::recursive_doubling), scan::recursive_doubling_cost, default),
     line(Exscan, "123-doubling", NONE, "any p", MOVES, "Träff 2025", Make::Direct(scan::doubling_123), scan::doubling_123_cost, default),
-    line(Exscan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, seats::level_variants),
+    line(Exscan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, scan::hierarchical::variants),
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),

@@ -13,7 +13,7 @@
 use super::{Places, exclusive_123, exclusive_123_rounds, inclusive};
 use crate::algorithms::allreduce::whole::{Group, home};
 use crate::algorithms::binomial;
-use crate::algorithms::node::{LOCAL, Region, last, shared, uses_memory};
+use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
 use crate::algorithms::seats::LEVEL;
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
@@ -123,6 +123,13 @@ fn hand_down(near: &Group<'_>) -> Vec<Round> {
         round
     };
     edges.map(one).collect()
+}
+
+/// Every level; either way inside, but on one node, where a meeting of all was never faster than messages.
+pub(crate) fn variants(problem: &Problem) -> Vec<String> {
+    let mut variants = vec![String::new()];
+    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
+    if problem.topology.regions(1) > 1 { either_way(variants) } else { variants }
 }
 
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
