@@ -337,7 +337,11 @@ impl Caller<'_> {
                 (true, Some(gets)) => gets.as_ref().map(|gets| gets[rank]),
                 _ => self.types.size_said(sent, send_type),
             };
-            said.note_exchange(mine.map(|mine| only(size, root, mine)), gets.unwrap_or(Some(vec![0; size])), Some(root));
+            said.note_exchange(
+                mine.map(|mine| only(size, root, mine)),
+                gets.unwrap_or(Some(vec![0; size])),
+                Some(root),
+            );
         }
         let root = self.root(root)?;
         let (mut output, mut gotten) = (Region::none(), Vec::new());
@@ -385,7 +389,11 @@ impl Caller<'_> {
                 (true, Some(gives)) => gives.as_ref().map(|gives| gives[rank]),
                 _ => self.types.size_said(received, receive_type),
             };
-            said.note_exchange(gives.unwrap_or(Some(vec![0; size])), mine.map(|mine| only(size, root, mine)), Some(root));
+            said.note_exchange(
+                gives.unwrap_or(Some(vec![0; size])),
+                mine.map(|mine| only(size, root, mine)),
+                Some(root),
+            );
         }
         let root = self.root(root)?;
         let (mut input, mut given) = (Region::none(), Vec::new());

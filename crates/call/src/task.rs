@@ -47,7 +47,7 @@ impl Task {
     /// Whether ranks wait for each other. Where there is nothing to move, which all of them know, none does.
     #[inline]
     pub fn moves(&self) -> bool {
-        self.bytes > 0 || self.call.collective == Collective::Barrier || self.knows_its_own()
+        self.bytes > 0 || self.call.collective == Collective::Barrier || self.call.collective.hides_counts()
     }
 
     /// Whether this rank knows its own counts only, and other ranks theirs.

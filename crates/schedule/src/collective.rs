@@ -100,7 +100,8 @@ impl Collective {
 
     /// Whether operands are combined.
     pub fn reduces(self) -> bool {
-        matches!(self.family(), Collective::Allreduce | Collective::ReduceScatter | Collective::Reduce) || self.prefixes()
+        matches!(self.family(), Collective::Allreduce | Collective::ReduceScatter | Collective::Reduce)
+            || self.prefixes()
     }
 
     /// Whether rank `r` gets the reduction of the ranks before it.

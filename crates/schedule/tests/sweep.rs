@@ -3,9 +3,7 @@
 #[allow(dead_code)] // only the list of families is needed here
 mod common;
 
-use allhands_schedule::{
-    Choice, Collective, Counts, Error, Problem, Round, Space, Span, Topology, algorithms, verify,
-};
+use allhands_schedule::{Choice, Collective, Counts, Error, Problem, Round, Space, Span, Topology, algorithms, verify};
 use common::FAMILIES;
 use rayon::prelude::*;
 

@@ -70,8 +70,6 @@ fn one(allhands: &Path, library: &Library, program: &str, benchmarks: &[String],
     let report = report(&format!("{program}-{}-{ranks}.txt", library.name));
     let settings = [
         ("ALLHANDS_REPORT", report.as_os_str()),
-        // Left to itself an alltoallv is the MPI's.
-        ("ALLHANDS_ALGORITHM", "alltoallv=spread-out".as_ref()),
         // The binary has no path of its own.
         ("LD_LIBRARY_PATH", library.folder().as_os_str()),
     ];
@@ -90,7 +88,8 @@ fn one(allhands: &Path, library: &Library, program: &str, benchmarks: &[String],
         return Err(ended.fault(&format!("{title} failed")));
     }
     if program == "IMB-MPI1" {
-        proven(&report, &title, &SERVED)?;
+        let measured: Vec<&str> = SERVED.into_iter().filter(|name| !name.ends_with("scan")).collect();
+        proven(&report, &title, &measured)?;
     }
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
     Ok(())

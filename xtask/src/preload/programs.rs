@@ -1,12 +1,12 @@
 //! Programs of ours in C and Fortran that call everything that is intercepted and compare it with what they compute themselves.
 //! Their sources are in `crates/preload/tests/programs`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{Extent, device, exec, proven, report, requests, served};
+use super::{Extent, device, exec, proven, report, requests, served_programs};
 use crate::fortran::Fortran;
 use crate::launch::launch;
 use crate::libraries::Library;
@@ -120,10 +120,7 @@ pub(super) fn one(
     words: &[&str],
 ) -> Result<PathBuf> {
     let report = report(&format!("{name}-{}-{ranks}.txt", library.name));
-    // Left to itself an alltoallv is the MPI's.
-    let settings =
-        [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
-    let mut command = exec(allhands, library, ranks, &settings);
+    let mut command = exec(allhands, library, ranks, &[("ALLHANDS_REPORT", report.as_os_str())]);
     command.arg(program).args(words).env("LD_LIBRARY_PATH", library.folder());
     // All but one have requests, which nothing else would move on there.
     if name != C && !matches!(library.name, "openmpi" | "debian-openmpi" | "mpich") {
@@ -135,7 +132,7 @@ pub(super) fn one(
     if !right || !ended.out.contains(&format!(": {ranks} ranks, all right")) {
         return Err(ended.fault(&format!("{title} failed")));
     }
-    proven(&report, &title, served(ranks))?;
+    proven(&report, &title, served_programs(ranks))?;
     eprintln!("xtask: {title}: {:.1} s", ended.time.as_secs_f64());
     Ok(report)
 }

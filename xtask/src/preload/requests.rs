@@ -43,6 +43,44 @@ pub(super) const SERVED: [&str; 20] = [
     "barrier_init",
 ];
 
+/// What the report of `blocks` must show as ours, in each of its forms.
+const BLOCKS: [&str; 24] = [
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "scan",
+    "exscan",
+    "alltoallv",
+    "alltoallw",
+    "igather",
+    "igatherv",
+    "iscatter",
+    "iscatterv",
+    "iscan",
+    "iexscan",
+    "ialltoallv",
+    "ialltoallw",
+    "gather_init",
+    "gatherv_init",
+    "scatter_init",
+    "scatterv_init",
+    "scan_init",
+    "exscan_init",
+    "alltoallv_init",
+    "alltoallw_init",
+];
+
+/// Algorithms for it, on ranks that are told to sit on two nodes: those that need all counts, and those that do not.
+const ALGORITHMS: [&str; 3] = [
+    "gatherv=binomial;scatterv=hierarchical;alltoallv=bruck;gather=hierarchical;scatter=hierarchical;scan=hierarchical?;\
+     exscan=hierarchical?",
+    "gatherv=hierarchical;scatterv=linear;alltoallv=node-aware;gather=binomial;scatter=binomial;scan=linear:segments=4;\
+     exscan=123-doubling",
+    "gatherv=linear;scatterv=binomial;alltoallv=pairwise;gather=hierarchical:local=shared;scatter=linear;\
+     scan=recursive-doubling;exscan=linear",
+];
+
 /// More than it needs on two busy cores.
 const MOST: Duration = Duration::from_secs(120);
 
@@ -52,9 +90,20 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
     for library in libraries.iter().filter(|library| library.is_native()) {
         let compiled = |name: &str| library.compile(&format!("{FOLDER}/{name}.c"));
         let (requests, lasting, waiting) = (compiled("requests")?, compiled("lasting")?, compiled("waiting")?);
-        let (groups, sessions) = (compiled("groups")?, compiled("sessions")?);
+        let (groups, sessions, blocks) = (compiled("groups")?, compiled("sessions")?, compiled("blocks")?);
         let mover = Mover::of(library);
-        let job = |program, ranks| Job { allhands, library, program, ranks, words: vec![], served: &[], mover };
+        let job =
+            |program, ranks| Job { allhands, library, program, ranks, words: vec![], served: &[], mover, as_two: None };
+        for ranks in [1, 2, 5] {
+            let served = if ranks > 1 { &BLOCKS[..] } else { &[] };
+            Job { served, ..job(&blocks, ranks) }.run()?;
+        }
+        for algorithms in ALGORITHMS {
+            // A request of an algorithm whose plans are made together is the MPI's.
+            let shared = |form: &&&str| **form == "igather" && algorithms.contains("local=shared");
+            let served: Vec<&str> = BLOCKS.iter().filter(|form| !shared(form)).copied().collect();
+            Job { served: &served, as_two: Some(algorithms), ..job(&blocks, 4) }.run()?;
+        }
         for ranks in RANKS {
             let words = if ranks == 2 { vec![CYCLES.into()] } else { vec![] };
             let served = if ranks > 1 { &SERVED[..] } else { &[] };
@@ -116,6 +165,8 @@ struct Job<'a> {
     /// What the report must show as ours.
     served: &'a [&'a str],
     mover: Mover,
+    /// Algorithms for ranks that are told to sit on two nodes.
+    as_two: Option<&'a str>,
 }
 
 impl Job<'_> {
@@ -130,7 +181,8 @@ impl Job<'_> {
             Mover::None => ", requests left to the MPI,",
             Mover::Off => ", switched off,",
         };
-        let how = how.map(|word| format!(" {word}")).unwrap_or_default() + mover;
+        let algorithms = self.as_two.map(|algorithms| format!(" as 2x2 by {algorithms}")).unwrap_or_default();
+        let how = how.map(|word| format!(" {word}")).unwrap_or_default() + &algorithms + mover;
         let title = format!("{}, {name}{how} on {ranks} ranks", library.title);
         let report = report(&format!("{stem}-{ranks}.txt"));
         let ended = launch(self.command(&report), MOST)?;
@@ -149,12 +201,14 @@ impl Job<'_> {
     }
 
     fn command(&self, report: &Path) -> Command {
-        // Left to itself an alltoallv is the MPI's.
-        let settings =
-            [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new("alltoallv=spread-out"))];
+        // Left to itself an alltoallv between nodes is the MPI's.
+        let algorithms = self.as_two.unwrap_or(if self.ranks == 3 { "alltoallv=spread-out" } else { "" });
+        let settings = [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new(algorithms))];
         let mut command = exec(self.allhands, self.library, self.ranks, &settings);
-        if self.ranks == 3 {
-            command.env("ALLHANDS_TOPOLOGY", "1,2");
+        match (self.ranks, self.as_two) {
+            (_, Some(_)) => _ = command.env("ALLHANDS_TOPOLOGY", "2x2"),
+            (3, _) => _ = command.env("ALLHANDS_TOPOLOGY", "1,2"),
+            _ => {}
         }
         match self.mover {
             Mover::Threads => {}

@@ -50,7 +50,15 @@ enum Planned {
 
 impl<Q: Default> Group<Q> {
     pub(super) fn new(comm: RawComm) -> Group<Q> {
-        Group { plans: PlanStore::new(MOST_WEIGHT), last: None, place: None, own_counts: None, fresh: false, queue: Q::default(), comm }
+        Group {
+            plans: PlanStore::new(MOST_WEIGHT),
+            last: None,
+            place: None,
+            own_counts: None,
+            fresh: false,
+            queue: Q::default(),
+            comm,
+        }
     }
 
     /// The plan for a call, made at the first one of its shape. Who waits for others calls `meanwhile` again and again.

@@ -61,5 +61,4 @@ impl OwnCounts {
     pub(crate) fn placed(&mut self, place: Slot) -> Option<&mut RawPlan> {
         self.plans.at(place).map(|(plan, _)| plan)
     }
-
 }

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Instant;
 
-use allhands_call::failure::{fault, raise};
 use allhands::raw::RawPlan;
+use allhands_call::failure::{fault, raise};
 use allhands_call::{Caller, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
@@ -56,8 +56,18 @@ pub(super) fn serve(
         return own();
     }
     let began = session.observers.time().then(Instant::now);
-    let mut call =
-        Call { session, collective, function, name, comm, bytes: None, began, planned: false, turn: None, stays: Vec::new() };
+    let mut call = Call {
+        session,
+        collective,
+        function,
+        name,
+        comm,
+        bytes: None,
+        began,
+        planned: false,
+        turn: None,
+        stays: Vec::new(),
+    };
     match inside(|| call.attempt(plain, read)) {
         Some(Ok(chosen)) => {
             call.note(chosen.as_deref().map_or(By::Nobody, Chosen::as_server));

@@ -207,7 +207,9 @@ impl Check {
         }
         let wrong = came.iter().zip(expected).enumerate().find(|(_, (came, expected))| came != expected);
         let sentence = wrong.map(|(other, (came, expected))| {
-            format!("rank {me} expects {expected} bytes from rank {other} in {function} where rank {other} sends it {came}")
+            format!(
+                "rank {me} expects {expected} bytes from rank {other} in {function} where rank {other} sends it {came}"
+            )
         });
         let mut mine = Record::new(me, self.me, sentence.as_deref().unwrap_or_default());
         mine.hash = u64::from(sentence.is_some());

@@ -69,7 +69,8 @@ impl Exchange {
     pub(super) fn step(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         if self.broken {
             let collective = run.asked.task.call.collective;
-            let reason = format!("an earlier {collective} on this communicator, begun without waiting, was not completed");
+            let reason =
+                format!("an earlier {collective} on this communicator, begun without waiting, was not completed");
             return Err(Error::Abandoned { rank: self.me, reason }.into());
         }
         let through = self.advance(mpi, run);

@@ -1,7 +1,7 @@
 //! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
 
-use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
 use allhands::Server;
+use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
 use allhands_call::{Reason, Task, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;

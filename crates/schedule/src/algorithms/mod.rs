@@ -12,7 +12,9 @@ pub(crate) mod seats;
 
 use crate::registry::{Algorithm, Cost, Make, Parameter, Parameters, Promise};
 use crate::{Collective, Problem};
-use Collective::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan, Scatter};
+use Collective::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan, Scatter,
+};
 use Promise::{Always, Never, When};
 use allgather::{direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows};
 use allreduce::{addition_chain, cyclic_shift, nap, rabenseifner, whole};

@@ -139,7 +139,8 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     if uses_memory(parameters) {
         return Cost::at_most(far, far, far);
     }
-    let near = if problem.collective == Collective::Exscan { exclusive_123_rounds(largest) } else { ceil_log(2, largest) };
+    let near =
+        if problem.collective == Collective::Exscan { exclusive_123_rounds(largest) } else { ceil_log(2, largest) };
     let down = if regions > 1 { ceil_log(2, largest) } else { 0 };
     let all = near + far + down;
     Cost::at_most(all, all, all)

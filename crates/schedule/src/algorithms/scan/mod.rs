@@ -188,9 +188,7 @@ fn recipe(problem: &Problem, rounds: fn(&Group<'_>) -> Vec<Round>) -> Recipe {
 
 pub(crate) fn recursive_doubling(problem: &Problem, _: &Parameters) -> Result<Recipe> {
     Ok(match problem.collective {
-        Collective::Exscan => {
-            recipe(problem, |group| exclusive(group, WHOLE, &distances_doubling(group.size), false))
-        }
+        Collective::Exscan => recipe(problem, |group| exclusive(group, WHOLE, &distances_doubling(group.size), false)),
         _ => recipe(problem, |group| inclusive(group, WHOLE)),
     })
 }
