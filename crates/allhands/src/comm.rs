@@ -134,7 +134,7 @@ impl Ask<'_> {
             * match &self.amount {
                 Amount::Each(count) => *count,
                 Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
-                Amount::Own { given, gotten } => mean_of_own(given, gotten),
+                Amount::Own { given, gotten, .. } => mean_of_own(given, gotten),
             }
     }
 
@@ -154,7 +154,7 @@ impl Ask<'_> {
         let operation = if self.collective.reduces() { format!(", {}", self.operation) } else { String::new() };
         let amount = match &self.amount {
             Amount::Each(count) => count.to_string(),
-            Amount::Own { given, gotten } => format!("{} counts of its own", given.len().max(gotten.len())),
+            Amount::Own { given, gotten, .. } => format!("{} counts of its own", given.len().max(gotten.len())),
             Amount::Listed(counts) if counts.len() <= FEW => format!("{counts:?}"),
             // Of an alltoallv there are as many as pairs of ranks: a number stands for them.
             Amount::Listed(counts) => {
@@ -367,6 +367,15 @@ impl Comm {
         };
         let evidence = self.evidence.borrow().clone();
         Ok(Comm::new(self.rank.clone(), (id, self.scope), company, far, evidence))
+    }
+
+    /// The ranks of this one's node, who are these. All ranks call it.
+    pub(crate) fn near(&self, node: &[usize]) -> Result<Comm> {
+        let me = node.iter().position(|&rank| rank == self.company.me).expect("we are of our own node");
+        let topology = self.company.topology.of_members(node)?;
+        let members: Arc<[usize]> = node.iter().map(|&rank| self.company.members[rank]).collect();
+        let index = self.company.topology.region_of(1, self.company.me);
+        self.made_of(self.next_id(index as u64), members, me, topology)
     }
 
     /// The same ranks, as if they sat as the topology says. Every rank must call it.

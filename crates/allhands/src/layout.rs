@@ -16,13 +16,16 @@ pub enum Amount {
     Each(usize),
     /// A size for each block: for each rank, or in an alltoall for each pair, source-major.
     Listed(Vec<usize>),
-    /// What this rank knows without being told: a size for each block that it gives, and for each that it gets. Of an alltoallv, a gatherv or a
-    /// scatterv. Only algorithms in which nobody carries what is for others can do with it, and ranks have to know which.
+    /// What this rank knows without being told by ranks of other nodes: a size for each block that it gives, for each that it gets, and for each that
+    /// it carries for another rank. Of an alltoallv, a gatherv or a scatterv. Only some algorithms can do with it
+    /// ([`Knowledge`](allhands_schedule::Knowledge)), and ranks have to agree on which.
     Own {
         /// Of each block of the input.
         given: Vec<usize>,
         /// Of each block of the output.
         gotten: Vec<usize>,
+        /// Of each block that is neither, by its number, in ascending order.
+        carried: Vec<(usize, usize)>,
     },
 }
 
@@ -33,7 +36,10 @@ impl Amount {
         let sum = |counts: &[usize]| counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
         let elements = match self {
             Amount::Listed(counts) => sum(counts),
-            Amount::Own { given, gotten } => sum(given).zip(sum(gotten)).and_then(|(in_, out)| in_.checked_add(out)),
+            Amount::Own { given, gotten, carried } => {
+                let all = given.iter().chain(gotten).chain(carried.iter().map(|(_, count)| count));
+                all.copied().try_fold(0usize, usize::checked_add)
+            }
             Amount::Each(count) => count.checked_mul(problem.collective.blocks(ranks).unwrap_or(1)),
         };
         match elements.and_then(|elements| elements.checked_mul(element)) {
@@ -83,7 +89,7 @@ impl<'a> Layout<'a> {
                 layout.output_starts = starts_of((0..ranks).map(|source| counts[source * ranks + rank]));
             }
             Amount::Listed(counts) => layout.starts = starts_of(counts.iter().copied()),
-            Amount::Own { given, gotten } => {
+            Amount::Own { given, gotten, .. } => {
                 layout.input_starts = starts_of(given.iter().copied());
                 layout.output_starts = starts_of(gotten.iter().copied());
             }
@@ -101,8 +107,8 @@ impl<'a> Layout<'a> {
     pub(crate) fn elements(&self, block: usize) -> usize {
         match self.amount {
             Amount::Listed(counts) => counts[block],
-            // Nothing is made of blocks that are others' alone: `check` refuses it.
-            Amount::Own { .. } => 0,
+            // Nothing is made of blocks that are not known: `check` refuses it.
+            Amount::Own { carried, .. } => known(carried, block).unwrap_or(0),
             Amount::Each(all) if self.cuts() => all / self.blocks + usize::from(block < all % self.blocks),
             Amount::Each(one) => *one,
         }
@@ -165,6 +171,11 @@ impl<'a> Layout<'a> {
     pub(crate) fn scratch_len(&self, position: usize) -> usize {
         self.elements(position % self.blocks) * self.element
     }
+}
+
+/// The size of a block that is carried, if it is known.
+pub(crate) fn known(carried: &[(usize, usize)], block: usize) -> Option<usize> {
+    carried.binary_search_by_key(&block, |(block, _)| *block).ok().map(|at| carried[at].1)
 }
 
 /// Where things of these lengths begin, one after the other, and where the last one ends.

@@ -23,10 +23,12 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+mod node_counts;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
-use allhands_schedule::Collective;
+use allhands_schedule::{Choice, Collective};
 
 use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
@@ -41,6 +43,7 @@ use crate::program::Buffers;
 use crate::rank::Entered;
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
+pub use node_counts::NodeCounts;
 
 /// What is asked for, in values instead of types. Every rank must ask for the same.
 ///
@@ -107,9 +110,9 @@ pub(crate) fn weight(collective: Collective, amount: &Amount, element: usize, ra
             let blocks = if collective.cuts() || collective == Collective::Barrier { 1 } else { ranks };
             ((*count as u64).saturating_mul(blocks), 0)
         }
-        Amount::Own { given, gotten } => {
-            // Nobody carries what is for others, so no memory is taken for data.
-            (0, 8 * (given.len() + gotten.len()) as u64)
+        Amount::Own { given, gotten, carried } => {
+            let all = carried.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count as u64));
+            (all, 8 * (given.len() + gotten.len() + 2 * carried.len()) as u64)
         }
         Amount::Listed(counts) => {
             let all = counts.iter().fold(0u64, |all, &count| all.saturating_add(count as u64));
@@ -215,6 +218,25 @@ impl RawComm {
     /// ```
     pub fn reserve(&self) -> Result<Reserved> {
         Ok(Reserved { comm: self.0.clone(), place: self.0.reserve()? })
+    }
+
+    /// What tells the ranks of a node the sizes of blocks that they carry for each other in an alltoallv by an algorithm of which they need to
+    /// know no more. All ranks call it in the same order as they make plans; it waits for nobody.
+    ///
+    /// ```no_run
+    /// # use allhands::raw::{Amount, RawComm};
+    /// # use allhands_schedule::{Choice, Collective};
+    /// # fn example(comm: &RawComm, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
+    /// let node_aware = Choice::parse(Collective::Alltoallv, "node-aware").unwrap();
+    /// let mut counts = comm.node_counts(&node_aware)?;
+    /// counts.start(&given, &gotten)?;
+    /// counts.plan().wait()?;
+    /// let amount = Amount::Own { given, gotten, carried: counts.carried() };
+    /// # Ok(amount)
+    /// # }
+    /// ```
+    pub fn node_counts(&self, choice: &Choice) -> Result<NodeCounts> {
+        NodeCounts::new(self, choice)
     }
 
     /// Whether some ranks are reached by MPI's messages only; the same on every rank.

@@ -362,7 +362,7 @@ impl Caller<'_> {
             equal(given, gotten[rank])?;
         }
         let bytes = given.max(output.bytes());
-        let call = moved(Collective::Gatherv, Amount::Own { given: vec![given], gotten }, root);
+        let call = moved(Collective::Gatherv, Amount::Own { given: vec![given], gotten, carried: Vec::new() }, root);
         Ok(Task::new(call, input, output, bytes))
     }
 
@@ -414,7 +414,7 @@ impl Caller<'_> {
             equal(given[rank], gotten)?;
         }
         let bytes = gotten.max(input.bytes());
-        let call = moved(Collective::Scatterv, Amount::Own { given, gotten: vec![gotten] }, root);
+        let call = moved(Collective::Scatterv, Amount::Own { given, gotten: vec![gotten], carried: Vec::new() }, root);
         Ok(kept(call, input, output, gotten).of_bytes(bytes))
     }
 }
@@ -423,7 +423,7 @@ impl Caller<'_> {
 fn exchange(given: Option<(Region, Vec<usize>)>, output: Region, gotten: Vec<usize>) -> Task {
     let (input, given) = given.map_or_else(|| (None, gotten.clone()), |(region, given)| (Some(region), given));
     let bytes = output.bytes();
-    Task::new(moved(Collective::Alltoallv, Amount::Own { given, gotten }, 0), input, output, bytes)
+    Task::new(moved(Collective::Alltoallv, Amount::Own { given, gotten, carried: Vec::new() }, 0), input, output, bytes)
 }
 
 /// A scatter. Without an output this rank's own block stays where it is; the plan has memory to put it.

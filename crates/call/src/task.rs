@@ -66,7 +66,7 @@ impl Task {
 
     /// The call with everybody's counts, if the others have for this rank what it expects, and expect what it has.
     pub fn agreed(&self, me: usize, all: Vec<usize>) -> Result<RawCall, Unserved> {
-        let Amount::Own { given, gotten } = &self.call.amount else { return Ok(self.call.clone()) };
+        let Amount::Own { given, gotten, .. } = &self.call.amount else { return Ok(self.call.clone()) };
         // Of a rank, what it tells about this one.
         let (known, of) = match self.call.collective {
             Collective::Alltoallv => (gotten, Some(gotten.len())),

@@ -42,7 +42,7 @@ pub use error::{Error, Result};
 pub use few::Few;
 pub use json::Document;
 pub use matching::{End, Matching, Timing};
-pub use registry::{Algorithm, Choice, Cost, Parameter, Parameters, Prepared, Promise, algorithms};
+pub use registry::{Algorithm, Choice, Cost, Knowledge, Parameter, Parameters, Prepared, Promise, algorithms};
 pub use schedule::{Combine, Ensemble, Local, Recv, Round, Schedule, Send, Space, Span};
 pub use setting::{Factor, Setting};
 pub use topology::Topology;

@@ -32,22 +32,15 @@ pub struct Algorithm {
     pub(crate) variants: fn(&Problem) -> Vec<String>,
 }
 
-impl Algorithm {
-    /// Whether every rank can follow its schedule if it knows the sizes of the blocks that it gives and gets, and no others: nobody carries what
-    /// is for somebody else.
-    ///
-    /// ```
-    /// use allhands_schedule::{Collective, algorithms};
-    /// let suffice = |collective, name: &str| algorithms(collective).any(|one| one.name == name && one.own_counts_suffice());
-    /// assert!(suffice(Collective::Alltoallv, "pairwise") && !suffice(Collective::Alltoallv, "bruck"));
-    /// ```
-    pub fn own_counts_suffice(&self) -> bool {
-        match self.collective {
-            Collective::Alltoall => matches!(self.name, "spread-out" | "pairwise"),
-            Collective::Gather | Collective::Scatter => self.name == "linear",
-            _ => false,
-        }
-    }
+/// Which sizes of blocks a rank must know to follow its schedule, where they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knowledge {
+    /// Of those that it gives and gets: nobody carries what is for somebody else.
+    Own,
+    /// Of those that the ranks of its node give and get: what it carries is for one of them, or from one of them.
+    Node,
+    /// Of all.
+    All,
 }
 
 /// Something that can be set.
@@ -328,6 +321,26 @@ impl Choice {
     /// Whether ranks of a region share memory in it, or meet.
     pub fn shares(&self) -> bool {
         crate::algorithms::node::uses_memory(&self.parameters)
+    }
+
+    /// Which sizes of blocks a rank must know at most. The sweep proves it.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective, Knowledge};
+    /// let knowledge = |text| Choice::parse(Collective::Alltoallv, text).map(|choice| choice.knowledge());
+    /// assert_eq!(knowledge("pairwise")?, Knowledge::Own);
+    /// assert_eq!(knowledge("node-aware")?, Knowledge::Node);
+    /// assert_eq!(knowledge("bruck")?, Knowledge::All);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn knowledge(&self) -> Knowledge {
+        let plain = !self.shares() && self.parameters.setting("level").is_none();
+        match (self.algorithm.collective, self.algorithm.name) {
+            (Collective::Alltoall, "spread-out" | "pairwise") => Knowledge::Own,
+            (Collective::Gather | Collective::Scatter, "linear") => Knowledge::Own,
+            (Collective::Alltoall, "node-aware" | "hierarchical" | "multi-leader") if plain => Knowledge::Node,
+            _ => Knowledge::All,
+        }
     }
 
     /// The numbers in its settings, as they are written; those of a list together. See [`Setting::numbers`].

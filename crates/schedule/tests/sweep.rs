@@ -3,7 +3,9 @@
 #[allow(dead_code)] // only the list of families is needed here
 mod common;
 
-use allhands_schedule::{Choice, Collective, Counts, Error, Problem, Round, Space, Span, Topology, algorithms, verify};
+use allhands_schedule::{
+    Choice, Collective, Counts, Error, Knowledge, Problem, Round, Schedule, Space, Topology, algorithms, verify,
+};
 use common::FAMILIES;
 use rayon::prelude::*;
 
@@ -46,6 +48,22 @@ fn check_all(problem: &Problem) -> Vec<Result<bool, String>> {
         .collect()
 }
 
+/// Whether a rank is told the sizes of all blocks that it carries for others.
+fn knows_enough(knowledge: Knowledge, problem: &Problem, schedule: &Schedule) -> bool {
+    let (p, topology) = (problem.ranks(), &problem.topology);
+    let near = |rank: usize| topology.region_of(1, rank) == topology.region_of(1, schedule.rank);
+    let known = |block: usize| match knowledge {
+        Knowledge::Own => false,
+        Knowledge::Node => near(block / p) || near(block % p),
+        Knowledge::All => true,
+    };
+    schedule.rounds.iter().flat_map(Round::spans).all(|(span, _)| match span.space {
+        Space::Scratch => (span.first..span.end()).all(|position| known(position % (p * p).max(1))),
+        Space::Shared => knowledge == Knowledge::All,
+        _ => true,
+    })
+}
+
 /// Whether the algorithm serves the problem; an error if it does and is wrong.
 fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
     let prepared = match choice.prepare(problem) {
@@ -63,9 +81,7 @@ fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
             return Err(format!("claims to be {property} and is not"));
         }
     }
-    let carries = |span: Span| matches!(span.space, Space::Scratch | Space::Shared);
-    let mut spans = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds).flat_map(Round::spans);
-    if choice.algorithm.own_counts_suffice() && spans.any(|(span, _)| carries(span)) {
+    if !ensemble.schedules.iter().all(|schedule| knows_enough(choice.knowledge(), problem, schedule)) {
         return Err("carries blocks whose sizes a rank does not know".into());
     }
     let (counts, cost) = (Counts::maxima(&ensemble), prepared.cost());

@@ -7,7 +7,7 @@
 use allhands_schedule::{Local, Prepared, Schedule, Space, Span};
 
 use super::{Buffers, Instruction, Memory, Message, Program, Segment};
-use crate::layout::Amount;
+use crate::layout::{Amount, known};
 
 /// No span has more positions: a schedule with so many would not fit into memory either.
 const MOST_POSITIONS: usize = u32::MAX as usize;
@@ -27,7 +27,7 @@ pub(super) fn schedule(prepared: &Prepared, schedule: &Schedule, amount: &Amount
     {
         return Err(format!("it cuts the data into {blocks} blocks, but there are counts for {}", counts.len()));
     }
-    if let Amount::Own { given, gotten } = amount {
+    if let Amount::Own { given, gotten, .. } = amount {
         let extents = [Space::Input, Space::Output].map(|space| problem.extent(space, schedule.rank, blocks));
         if extents != [given.len(), gotten.len()] {
             let [input, output] = extents;
@@ -57,8 +57,15 @@ pub(super) fn schedule(prepared: &Prepared, schedule: &Schedule, amount: &Amount
             if written && space == Space::Input && count > 0 {
                 return wrong(format!("block {first} of the input is written"));
             }
-            if matches!(amount, Amount::Own { .. }) && matches!(space, Space::Scratch | Space::Shared) {
-                return wrong("blocks of other ranks are carried, whose sizes this rank does not know".into());
+            if let Amount::Own { carried, .. } = amount {
+                let known = |position: usize| known(carried, position % blocks).is_some();
+                let unknown = match space {
+                    Space::Scratch => !(first..first + count).all(known),
+                    space => space == Space::Shared,
+                };
+                if unknown {
+                    return wrong("blocks of other ranks are carried, whose sizes this rank does not know".into());
+                }
             }
             if space == Space::Shared && !prepared.shares() {
                 return wrong("memory is shared, which the algorithm's settings do not say".into());

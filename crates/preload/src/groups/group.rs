@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands_call::{Reason, Unserved};
+use allhands_schedule::Collective;
 
 use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
@@ -15,7 +16,7 @@ pub(crate) struct Group<Q> {
     plans: PlanStore<RawCall, Planned>,
     /// The plan of the last call of which all ranks know all, which the next one often needs again.
     last: Option<Slot>,
-    /// Where that of the last call of all is.
+    /// Where that of the last call of all is, if a call like it needs nothing else: ranks may have to tell each other counts first.
     place: Option<Place>,
     /// What serves calls of which each rank knows its own counts.
     own_counts: Option<OwnCounts>,
@@ -76,7 +77,7 @@ impl<Q: Default> Group<Q> {
             None => self.make(call, forced, meanwhile)?,
         };
         self.last = Some(slot);
-        self.place = Some(Place::Known(slot));
+        self.place = Some(Place::Known(slot)).filter(|_| !call.collective.hides_counts());
         match self.plans.at(slot) {
             Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.queue)),
             Some(Planned::Theirs(why)) => Err(why.clone().into()),
@@ -84,18 +85,34 @@ impl<Q: Default> Group<Q> {
         }
     }
 
-    /// The same for a call of which each rank knows its own counts. Waits for nobody.
+    /// Lets the ranks of a node tell each other what they need to know for a call of which each knows its own counts; the call with that, if
+    /// there is anything. Who waits calls `finish`.
+    pub(crate) fn tell_own_counts(
+        &mut self,
+        call: &RawCall,
+        forced: Option<&Forced>,
+        finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
+    ) -> Result<Option<RawCall>, Unserved> {
+        let own_counts = match &mut self.own_counts {
+            Some(known) => known,
+            none => none.insert(OwnCounts::new(&self.comm)?),
+        };
+        own_counts.prepare(&self.comm, call.collective, Wish { forced, unshared: true })?;
+        let Some(told) = own_counts.tell(call)? else { return Ok(None) };
+        finish(told.plan(), &mut self.queue)?;
+        Ok(own_counts.informed(call))
+    }
+
+    /// The plan for a call of which each rank knows its own counts, after they were told. Waits for nobody.
     pub(crate) fn plan_of_own_counts(
         &mut self,
         call: &RawCall,
         forced: Option<&Forced>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
-        let own_counts = match &mut self.own_counts {
-            Some(known) => known,
-            none => none.insert(OwnCounts::new(&self.comm)?),
-        };
+        let own_counts = self.own_counts.as_mut().ok_or(Reason::UnknownCounts)?;
         self.fresh = own_counts.make(call, Wish { forced, unshared: true })?;
-        self.place = own_counts.place().map(Place::OwnCounts);
+        let tells = call.collective == Collective::Alltoallv && own_counts.telling().is_some();
+        self.place = own_counts.place().map(Place::OwnCounts).filter(|_| !tells);
         let (plan, chosen) = own_counts.made().ok_or(Reason::UnknownCounts)?;
         Ok((plan, chosen, &mut self.queue))
     }

@@ -3,7 +3,7 @@
 use allhands::raw::{Amount, RawCall, RawPlan, Reserved};
 use allhands::{Error, Options, Server};
 use allhands_call::{Reason, Unserved};
-use allhands_schedule::Collective;
+use allhands_schedule::{Choice, Collective};
 
 use crate::job::Forced;
 use crate::observe::By;
@@ -47,8 +47,25 @@ impl Wish<'_> {
         Ok(Ok((plan, chosen)))
     }
 
-    /// The same for a call of which each rank knows its own counts, at a place that is reserved for it: by the algorithm that the user names, or
-    /// by one for all such calls. `apart`: whether some ranks are reached through the MPI only.
+    /// The algorithm for calls of which each rank knows its own counts: the one that the user names, or one for all such calls. `apart`: whether
+    /// some ranks are reached through the MPI only. Or why the MPI's own serves them.
+    pub(crate) fn choice_for_own_counts(self, collective: Collective, apart: bool) -> Result<Choice, Reason> {
+        let name = match self.forced.map(|forced| &forced.server) {
+            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into())),
+            Some(Server::Schedule(choice)) => return Ok(choice.clone()),
+            None => match (collective, apart) {
+                (Collective::Alltoallv, false) => "spread-out",
+                // One message for each rank and node, of which sizes are known inside both nodes.
+                (Collective::Alltoallv, true) => "node-aware",
+                (_, false) => "linear",
+                // Nothing is gained by sending what the MPI would send.
+                (_, true) => return Err(Reason::UnknownCounts),
+            },
+        };
+        Choice::parse(collective, name).map_err(|error| Reason::NotJoined(error.to_string().into()))
+    }
+
+    /// The same as [`plan`](Wish::plan) for such a call, at a place that is reserved for it.
     pub(crate) fn plan_of_own_counts(
         self,
         call: &RawCall,
@@ -59,13 +76,7 @@ impl Wish<'_> {
             // They have told each other.
             return Ok(self.plan(|options| place.plan(call, options))??);
         }
-        let algorithm = match self.forced.map(|forced| &forced.server) {
-            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into()).into()),
-            Some(Server::Schedule(choice)) => choice.to_string(),
-            None if apart => return Err(Reason::UnknownCounts.into()),
-            None if call.collective == Collective::Alltoallv => "spread-out".into(),
-            None => "linear".into(),
-        };
+        let algorithm = self.choice_for_own_counts(call.collective, apart)?.to_string();
         let plan = place.plan(call, &Options::new().unshared(true).algorithm(&algorithm))?;
         let why = match self.forced {
             Some(_) => plan.why(),

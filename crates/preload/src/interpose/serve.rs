@@ -131,9 +131,7 @@ impl Call<'_> {
             return Ok(None);
         }
         let mut group = member.group(session.job.mpi)?;
-        if session.job.settings.tells_counts(self.collective) {
-            session.requests.agree_on_counts(&mut task, &member.comm, &mut group)?;
-        }
+        session.requests.tell_counts(&session.job, &mut task, &member.comm, &mut group)?;
         // What ranks know alone is not logged when a plan is made.
         self.planned = !task.knows_its_own();
         if session.job.settings.compare {

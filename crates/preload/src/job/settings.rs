@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use allhands::Server;
 use allhands_mpi::Mpi;
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Knowledge};
 
 /// Of each process: these are agreed on before anything else.
 pub(super) const SWITCH: &str = "ALLHANDS";
@@ -123,7 +123,7 @@ impl Settings {
     /// without.
     pub(crate) fn tells_counts(&self, collective: Collective) -> bool {
         let choice = self.forced(collective).and_then(|forced| forced.server.choice());
-        choice.is_some_and(|choice| !choice.algorithm.own_counts_suffice())
+        choice.is_some_and(|choice| choice.knowledge() == Knowledge::All)
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! All such calls of one collective that are begun on a communicator wait in one line, whatever their counts, since nothing that ranks decide
 //! alike may depend on what some of them do not know. Each rank completes one before it begins the next, so all of them can use one
-//! place among the communicator's plans, which was reserved by the first. Where the user wants an algorithm that needs all counts, a run
-//! has two parts: ranks tell each other their counts, then the data move by a plan for these.
+//! place among the communicator's plans, which was reserved by the first. Where the algorithm needs to know more counts, those of the node or all, a
+//! run has two parts: ranks tell each other their counts, then the data move by a plan for these.
 
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands::{Error, Options};
 use allhands_call::{Unserved, counts};
 use allhands_mpi::Mpi;
+use allhands_schedule::Collective;
 
 use super::run::Run;
 use crate::groups::{Chosen, OwnCounts, Wish};
@@ -16,11 +17,14 @@ use crate::job::Forced;
 
 /// What runs such calls on a communicator, one after the other.
 pub(super) struct Exchange {
+    /// What tells all counts to all, if that is wanted.
     telling: Option<Telling>,
     me: usize,
     plans: OwnCounts,
     forced: Option<Forced>,
     stage: Stage,
+    /// The call of the run at work, with what was told.
+    told: Option<RawCall>,
     /// A run was not completed: what others have sent in it may still come.
     broken: bool,
 }
@@ -31,8 +35,6 @@ struct Telling {
     plan: RawPlan,
     mine: Vec<u64>,
     all: Vec<u64>,
-    /// The call of the run at work, with what was told.
-    call: Option<RawCall>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -43,21 +45,23 @@ enum Stage {
 }
 
 impl Exchange {
-    /// The first call on a communicator. `told`: how many counts a rank tells the others, if it does. Waits for nobody.
-    pub(super) fn new(comm: &RawComm, wish: Wish<'_>, told: Option<usize>) -> Result<Exchange, Unserved> {
+    /// The first call of a collective on a communicator. `told`: how many counts a rank tells all others, if it does. Waits for nobody.
+    pub(super) fn new(
+        comm: &RawComm,
+        collective: Collective,
+        wish: Wish<'_>,
+        told: Option<usize>,
+    ) -> Result<Exchange, Unserved> {
         let telling = |words: usize| {
             let alone = Options::new().unshared(true);
             let plan = comm.plan(&counts::told(words), &alone.algorithm(counts::ALGORITHM))?;
-            Ok::<_, Unserved>(Telling { plan, mine: vec![0; words], all: vec![0; words * comm.size()], call: None })
+            Ok::<_, Unserved>(Telling { plan, mine: vec![0; words], all: vec![0; words * comm.size()] })
         };
-        Ok(Exchange {
-            telling: told.map(telling).transpose()?,
-            me: comm.rank(),
-            plans: OwnCounts::new(comm)?,
-            forced: wish.forced.cloned(),
-            stage: Stage::Idle,
-            broken: false,
-        })
+        let telling = told.map(telling).transpose()?;
+        let mut plans = OwnCounts::new(comm)?;
+        plans.prepare(comm, collective, wish)?;
+        let forced = wish.forced.cloned();
+        Ok(Exchange { telling, me: comm.rank(), plans, forced, stage: Stage::Idle, told: None, broken: false })
     }
 
     /// What moved the data of the last run.
@@ -80,24 +84,30 @@ impl Exchange {
 
     fn advance(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         let task = &run.asked.task;
-        if let Some(telling) = &mut self.telling {
-            if self.stage == Stage::Idle {
-                telling.begin(task.counts().unwrap_or_default())?;
-                self.stage = Stage::Counting;
+        if self.stage == Stage::Idle {
+            match &mut self.telling {
+                Some(telling) => telling.begin(task.counts().unwrap_or_default())?,
+                None => _ = self.plans.tell(&task.call)?,
             }
-            if self.stage == Stage::Counting {
-                if !telling.plan.test()? {
-                    return Ok(false);
-                }
-                telling.call = Some(task.agreed(self.me, counts::from_words(&telling.all))?);
-            }
+            self.stage = Stage::Counting;
         }
-        let told = self.telling.as_ref().and_then(|telling| telling.call.as_ref());
-        let call = told.unwrap_or(&task.call);
-        let wish = Wish { forced: self.forced.as_ref(), unshared: true };
-        self.plans.make(call, wish)?;
+        if self.stage == Stage::Counting {
+            let told = match &mut self.telling {
+                Some(telling) => telling.plan.test()?,
+                None => self.plans.telling().map_or(Ok(true), |telling| telling.plan().test())?,
+            };
+            if !told {
+                return Ok(false);
+            }
+            self.told = match &self.telling {
+                Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
+                None => self.plans.informed(&task.call),
+            };
+            let wish = Wish { forced: self.forced.as_ref(), unshared: true };
+            self.plans.make(self.told.as_ref().unwrap_or(&task.call), wish)?;
+            self.stage = Stage::Moving;
+        }
         let Some((plan, _)) = self.plans.made() else { return Ok(false) };
-        self.stage = Stage::Moving;
         let through = run.step(mpi, plan)?;
         if through {
             self.stage = Stage::Idle;

@@ -1,6 +1,5 @@
 //! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
 
-use allhands::Server;
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
 use allhands_call::{Reason, Task, Unserved};
 use allhands_mpi::{Handle, Mpi};
@@ -114,14 +113,9 @@ impl Lines {
             return Ok(*line);
         }
         // What every rank finds alike is found before anything is made.
-        if wish.forced.is_some_and(|forced| forced.server == Server::Library) {
-            return Err(Reason::Preferred("the caller's wish".into()).into());
-        }
-        if wish.forced.is_none() && comm.is_apart() {
-            return Err(Reason::UnknownCounts.into());
-        }
+        wish.choice_for_own_counts(collective, comm.is_apart())?;
         let words = if tells { task.counts().map(<[usize]>::len) } else { None };
-        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, wish, words)?)), None);
+        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, collective, wish, words)?)), None);
         self.exchanges.push((collective, line));
         Ok(line)
     }

@@ -298,8 +298,29 @@ impl Requests {
         Ok(())
     }
 
-    /// Lets the ranks of a call of which each knows its own counts tell them to each other. Collective.
-    pub(crate) fn agree_on_counts(
+    /// Lets the ranks of a call of which each knows its own counts tell each other as much as its algorithm needs. Collective.
+    pub(crate) fn tell_counts(
+        &self,
+        job: &Job,
+        task: &mut Task,
+        comm: &Communicator,
+        group: &mut MutexGuard<'_, Group>,
+    ) -> Result<(), Unserved> {
+        if !task.knows_its_own() {
+            return Ok(());
+        }
+        if job.settings.tells_counts(task.call.collective) {
+            return self.agree_on_counts(task, comm, group);
+        }
+        let forced = job.settings.forced(task.call.collective);
+        if let Some(call) = group.tell_own_counts(&task.call, forced, |plan, lines| self.finish(plan, lines))? {
+            task.call = call;
+        }
+        Ok(())
+    }
+
+    /// Lets the ranks of a call of which each knows its own counts tell them to all others. Collective.
+    fn agree_on_counts(
         &self,
         task: &mut Task,
         comm: &Communicator,

@@ -1,0 +1,180 @@
+//! What ranks of a node tell each other about blocks that they carry: the sizes of an alltoallv, of which each rank knows its own.
+//!
+//! A block between two nodes passes through ranks of its source's node and of its destination's only, if the algorithm
+//! [says so](allhands_schedule::Knowledge::Node). So somebody of the same node knows its size, and nothing needs to be told from node to node.
+
+use allhands_schedule::{Choice, Collective, Problem, Round, Schedule, Space};
+
+use super::{Amount, RawCall, RawComm, RawPlan};
+use crate::error::{Error, Result};
+use crate::kernels::Type;
+use crate::plan::Options;
+
+/// Tells the ranks of a node the sizes of the blocks that they carry for each other. See [`RawComm::node_counts`].
+pub struct NodeCounts {
+    /// Goes before what it reads and writes.
+    plan: RawPlan,
+    /// Which sizes this rank tells: of its input's or output's blocks.
+    told: Vec<(Space, usize)>,
+    /// The blocks whose sizes it is told.
+    carried: Vec<usize>,
+    mine: Vec<u64>,
+    theirs: Vec<u64>,
+}
+
+impl NodeCounts {
+    /// For an algorithm among the ranks of a communicator, all of which call this.
+    pub(super) fn new(comm: &RawComm, choice: &Choice) -> Result<NodeCounts> {
+        let (topology, ranks, me) = (comm.0.topology(), comm.size(), comm.rank());
+        let problem = Problem::new(Collective::Alltoallv, topology.clone());
+        let prepared = choice.prepare(&problem)?;
+        let node: Vec<usize> = topology.members(1, topology.region_of(1, me)).collect();
+        let index = |rank: usize| node.iter().position(|&other| other == rank);
+        let mine = index(me).expect("we are of our own node");
+        // Somebody of the node knows the size of what a rank of it carries: the rank that gets it, else the one that gives it.
+        let here = topology.region_of(1, me);
+        let teller = |block: usize| match topology.region_of(1, block % ranks) == here {
+            true => block % ranks,
+            false => block / ranks,
+        };
+        // By carrier and teller: of which blocks.
+        let mut blocks = vec![vec![Vec::new(); node.len()]; node.len()];
+        for (carrier, &rank) in node.iter().enumerate() {
+            for block in passing(&prepared.rank(rank)) {
+                let teller = index(teller(block)).ok_or_else(|| unknown(choice, block))?;
+                blocks[carrier][teller].push(block);
+            }
+        }
+        let carried = blocks[mine].concat();
+        let place = |block: &usize| match block % ranks == me {
+            true => (Space::Output, block / ranks),
+            false => (Space::Input, block % ranks),
+        };
+        let told: Vec<(Space, usize)> = blocks.iter().flat_map(|by_teller| by_teller[mine].iter().map(place)).collect();
+        let pairs = (0..node.len()).flat_map(|teller| (0..node.len()).map(move |carrier| (teller, carrier)));
+        let amount = pairs.map(|(teller, carrier)| blocks[carrier][teller].len()).collect();
+        let call = RawCall {
+            collective: Collective::Alltoallv,
+            amount: Amount::Listed(amount),
+            element: Type::U64,
+            operation: None,
+            root: 0,
+        };
+        let near = RawComm(comm.0.near(&node)?.into());
+        let plan = near.plan(&call, &Options::new().unshared(true).algorithm("spread-out"))?;
+        let (mine, theirs) = (vec![0; told.len()], vec![0; carried.len()]);
+        Ok(NodeCounts { plan, told, carried, mine, theirs })
+    }
+
+    /// Begins to tell what this rank knows of a call: sizes of the blocks that it gives, and that it gets.
+    pub fn start(&mut self, given: &[usize], gotten: &[usize]) -> Result<()> {
+        for (word, (space, position)) in self.mine.iter_mut().zip(&self.told) {
+            *word = if *space == Space::Input { given[*position] } else { gotten[*position] } as u64;
+        }
+        // SAFETY: as many words as the plan says, which stay as long as it.
+        unsafe { self.plan.start(self.mine.as_ptr().cast(), self.theirs.as_mut_ptr().cast()) }
+    }
+
+    /// What tells them.
+    pub fn plan(&mut self) -> &mut RawPlan {
+        &mut self.plan
+    }
+
+    /// What was told, when that is through: for [`Amount::Own`].
+    pub fn carried(&self) -> Vec<(usize, usize)> {
+        let mut carried: Vec<(usize, usize)> =
+            self.carried.iter().copied().zip(self.theirs.iter().map(|&size| size as usize)).collect();
+        carried.sort_unstable();
+        carried
+    }
+}
+
+/// An algorithm that needs to know more than a node does.
+fn unknown(choice: &Choice, block: usize) -> Error {
+    Error::Operation(format!("{choice} carries block {block}, whose size nobody of the node knows; name another algorithm"))
+}
+
+/// The blocks that pass through a rank.
+fn passing(schedule: &Schedule) -> Vec<usize> {
+    let spans = schedule.rounds.iter().flat_map(Round::spans).map(|(span, _)| span);
+    let scratch = spans.filter(|span| span.space == Space::Scratch);
+    let mut blocks: Vec<usize> = scratch.flat_map(|span| span.first..span.end()).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use allhands_schedule::{Knowledge, Topology};
+
+    use super::*;
+
+    /// What rank `s` sends to rank `d` in a run: nothing for some, and something else the next time.
+    fn sent(s: usize, d: usize, run: usize) -> usize {
+        (5 * s + 3 * d + 7 * run) % 4 * (1 + (s * d + run) % 3 * 200)
+    }
+
+    fn byte(s: usize, d: usize, run: usize, i: usize) -> u8 {
+        (90 * s + 11 * d + 3 * run + i) as u8
+    }
+
+    #[test]
+    fn ranks_that_are_told_by_their_node_alone_exchange_everything() {
+        let mut tried = 0;
+        for text in ["3", "2x2", "1,3", "3x2", "2,1,3", "[[0,3],[1,2,4]]"] {
+            let topology: Topology = text.parse().unwrap();
+            for algorithm in ["spread-out", "pairwise", "node-aware", "hierarchical", "multi-leader:leaders=2"] {
+                let choice = Choice::parse(Collective::Alltoallv, algorithm).unwrap();
+                assert!(choice.knowledge() <= Knowledge::Node);
+                if choice.prepare(&Problem::new(Collective::Alltoallv, topology.clone())).is_err() {
+                    continue;
+                }
+                tried += 1;
+                crate::threads(topology.clone(), |comm| {
+                    let comm = RawComm(comm.split(0, 0)?.into());
+                    let (me, p, place) = (comm.rank(), comm.size(), comm.reserve()?);
+                    let mut counts = comm.node_counts(&choice)?;
+                    for run in 0..5 {
+                        let given: Vec<usize> = (0..p).map(|d| sent(me, d, run)).collect();
+                        let gotten: Vec<usize> = (0..p).map(|s| sent(s, me, run)).collect();
+                        counts.start(&given, &gotten)?;
+                        counts.plan().wait()?;
+                        let amount = Amount::Own { given: given.clone(), gotten: gotten.clone(), carried: counts.carried() };
+                        let call = RawCall {
+                            collective: Collective::Alltoallv,
+                            amount,
+                            element: Type::U8,
+                            operation: None,
+                            root: 0,
+                        };
+                        let mut plan = place.plan(&call, &Options::new().unshared(true).algorithm(algorithm))?;
+                        let x: Vec<u8> =
+                            (0..p).flat_map(|d| (0..given[d]).map(move |i| byte(me, d, run, i))).collect();
+                        let wanted: Vec<u8> =
+                            (0..p).flat_map(|s| (0..sent(s, me, run)).map(move |i| byte(s, me, run, i))).collect();
+                        let mut y = vec![0; wanted.len()];
+                        // SAFETY: as many bytes as the counts say.
+                        unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+                        assert_eq!(y, wanted, "run {run} on rank {me} of {text} by {algorithm}");
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            }
+        }
+        assert!(tried > 20, "{tried}");
+    }
+
+    #[test]
+    fn what_needs_more_counts_than_a_node_has_is_refused() {
+        crate::threads(Topology::regular(2, 2).unwrap(), |comm| {
+            let comm = RawComm(comm.split(0, 0)?.into());
+            let bruck = Choice::parse(Collective::Alltoallv, "bruck").unwrap();
+            let refused = comm.node_counts(&bruck).err().unwrap().to_string();
+            assert!(refused.contains("whose size nobody of the node knows; name another algorithm"), "{refused}");
+            Ok(())
+        })
+        .unwrap();
+    }
+}
