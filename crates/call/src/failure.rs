@@ -24,8 +24,8 @@ pub enum Unserved {
 /// | reason | why all ranks know it |
 /// | --- | --- |
 /// | `Refused`: a count below 0, no array of counts, no communicator, `MPI_DATATYPE_NULL`, `MPI_OP_NULL`, a root that is no rank, an operation that no collective takes, handles of nothing | the MPI refuses it here, without waiting for others |
-/// | `TooLarge`: a block, or the vector of a reduction, of more than 1 GiB | MPI asks for as many bytes on both ends, and of an allgatherv every rank knows all blocks; in an alltoallv, where a rank knows its own only, it is no reason |
-/// | `UnknownCounts`: an alltoallv that nobody has asked us to serve | a setting, on which ranks agree in `MPI_Init` |
+/// | `TooLarge`: a block, or the vector of a reduction, of more than 1 GiB | MPI asks for as many bytes on both ends, and of an allgatherv every rank knows all blocks; where a rank knows its own only (alltoallv, gatherv, scatterv), it is no reason |
+/// | `UnknownCounts`: a gatherv or scatterv between nodes that nobody has asked us to serve | what all ranks of a communicator know, and a setting |
 /// | `NoSuchOperation` | MPI asks for the same operation and datatype on every rank |
 /// | `Intercommunicator`, `OneRank` | what all ranks of a communicator know |
 /// | `NotJoined` | the ranks agree on it when they join |
@@ -45,7 +45,7 @@ pub enum Reason {
     Refused,
     /// A block, or the vector of a reduction, is larger than what is served.
     TooLarge,
-    /// The counts of an alltoallv, which ranks would have to tell each other first.
+    /// Counts of which ranks know their own only, where no algorithm of ours would send anything else than the MPI's.
     UnknownCounts,
     /// MPI does not have the operation for the datatype.
     NoSuchOperation,

@@ -108,7 +108,7 @@ pub(crate) struct Details {
     #[arg(long, value_name = "R", requires = "collective")]
     root: Option<usize>,
 
-    /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter), or for each pair,
+    /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv), or for each pair,
     /// source-major (alltoallv)
     #[arg(long, value_name = "A,B,...", requires = "collective")]
     counts: Option<String>,

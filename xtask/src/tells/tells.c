@@ -82,6 +82,14 @@ int main(int argc, char **argv) {
     if (CASE("gathered")) MPI_Allgatherv(from, odd ? 1 : counts[me], MPI_INT, to, counts, places, MPI_INT, world);
     if (CASE("exchanged"))
         MPI_Alltoallv(from, odd ? more : ones, even, MPI_INT, to, ones, even, MPI_INT, world);
+    if (CASE("collected")) MPI_Gather(from, odd ? 2 : 1, MPI_INT, to, 1, MPI_INT, 0, world);
+    if (CASE("gatherv")) MPI_Gatherv(from, odd ? 2 : 1, MPI_INT, to, ones, even, MPI_INT, 0, world);
+    if (CASE("scatterv")) MPI_Scatterv(from, ones, even, MPI_INT, to, odd ? 2 : 1, MPI_INT, 0, world);
+    if (CASE("summed")) MPI_Scan(from, to, 2, odd ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, world);
+    if (CASE("typed")) {
+        MPI_Datatype types[] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT};
+        MPI_Alltoallw(from, odd ? more : ones, even, types, to, ones, even, types, world);
+    }
     if (CASE("begun")) {
         MPI_Request request;
         if (odd) MPI_Bcast(to, 4, MPI_INT, 0, world);

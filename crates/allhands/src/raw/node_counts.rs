@@ -91,7 +91,9 @@ impl NodeCounts {
 
 /// An algorithm that needs to know more than a node does.
 fn unknown(choice: &Choice, block: usize) -> Error {
-    Error::Operation(format!("{choice} carries block {block}, whose size nobody of the node knows; name another algorithm"))
+    Error::Operation(format!(
+        "{choice} carries block {block}, whose size nobody of the node knows; name another algorithm"
+    ))
 }
 
 /// The blocks that pass through a rank.
@@ -140,7 +142,8 @@ mod tests {
                         let gotten: Vec<usize> = (0..p).map(|s| sent(s, me, run)).collect();
                         counts.start(&given, &gotten)?;
                         counts.plan().wait()?;
-                        let amount = Amount::Own { given: given.clone(), gotten: gotten.clone(), carried: counts.carried() };
+                        let amount =
+                            Amount::Own { given: given.clone(), gotten: gotten.clone(), carried: counts.carried() };
                         let call = RawCall {
                             collective: Collective::Alltoallv,
                             amount,
@@ -149,8 +152,7 @@ mod tests {
                             root: 0,
                         };
                         let mut plan = place.plan(&call, &Options::new().unshared(true).algorithm(algorithm))?;
-                        let x: Vec<u8> =
-                            (0..p).flat_map(|d| (0..given[d]).map(move |i| byte(me, d, run, i))).collect();
+                        let x: Vec<u8> = (0..p).flat_map(|d| (0..given[d]).map(move |i| byte(me, d, run, i))).collect();
                         let wanted: Vec<u8> =
                             (0..p).flat_map(|s| (0..sent(s, me, run)).map(move |i| byte(s, me, run, i))).collect();
                         let mut y = vec![0; wanted.len()];
