@@ -42,6 +42,15 @@ impl Caller<'_> {
         send == self.types.mpi().in_place().cast_const()
     }
 
+    /// Whether a root works in place; who is none must not.
+    #[inline]
+    fn in_place_at(&self, at_root: bool, own: Send) -> Result<bool, Unserved> {
+        match (self.in_place(own), at_root) {
+            (true, false) => Err(Reason::Refused.into()),
+            (in_place, _) => Ok(in_place),
+        }
+    }
+
     #[inline]
     fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
         Datatype::of(self.types, self.types.mpi().abi().handle(handle))
@@ -254,7 +263,7 @@ impl Caller<'_> {
     pub fn gather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle), root: i32) -> Outcome {
         let Communicator { rank, size, .. } = *self.comm;
         let at_root = root as usize == rank;
-        let in_place = at_root && self.in_place(send.0);
+        let in_place = self.in_place_at(at_root, send.0)?;
         if let Some(said) = self.said {
             let gives = (!in_place).then(|| self.types.bytes_said(send.1, send.2));
             let gets = at_root.then(|| self.types.bytes_said(receive.1, receive.2));
@@ -282,7 +291,7 @@ impl Caller<'_> {
     pub fn scatter(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle), root: i32) -> Outcome {
         let Communicator { rank, size, .. } = *self.comm;
         let at_root = root as usize == rank;
-        let in_place = at_root && self.in_place(receive.0.cast_const());
+        let in_place = self.in_place_at(at_root, receive.0.cast_const())?;
         if let Some(said) = self.said {
             let gives = at_root.then(|| self.types.bytes_said(send.1, send.2));
             let gets = (!in_place).then(|| self.types.bytes_said(receive.1, receive.2));
@@ -329,7 +338,7 @@ impl Caller<'_> {
     ) -> Outcome {
         let Communicator { rank, size, .. } = *self.comm;
         let at_root = root as usize == rank;
-        let in_place = at_root && self.in_place(send);
+        let in_place = self.in_place_at(at_root, send)?;
         if let Some(said) = self.said {
             // SAFETY: the caller's promise.
             let gets = at_root.then(|| unsafe { self.types.each_said(numbers, size, receive_type) });
@@ -381,7 +390,7 @@ impl Caller<'_> {
     ) -> Outcome {
         let Communicator { rank, size, .. } = *self.comm;
         let at_root = root as usize == rank;
-        let in_place = at_root && self.in_place(receive.cast_const());
+        let in_place = self.in_place_at(at_root, receive.cast_const())?;
         if let Some(said) = self.said {
             // SAFETY: the caller's promise.
             let gives = at_root.then(|| unsafe { self.types.each_said(numbers, size, send_type) });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use allhands_model::{Amount, Machine, Simulator};
 use allhands_schedule::draw::{Cell, Picture, Sizes};
-use allhands_schedule::{Counts, Ensemble, Local, Prepared, Problem, Schedule, Space, Span};
+use allhands_schedule::{Collective, Counts, Ensemble, Local, Prepared, Problem, Schedule, Space, Span};
 use serde::Serialize;
 
 use super::code::push;
@@ -77,9 +77,9 @@ impl Score {
     }
 }
 
-/// Cells that a rank has: the blocks that it is to have, or those of a vector that everybody has an operand for.
+/// Cells that a rank has: the blocks that it is to have, or may carry for others, or those of a vector that everybody has an operand for.
 fn rows(problem: &Problem, blocks: usize) -> usize {
-    match problem.collective.reduces() {
+    match problem.collective.reduces() || problem.collective.family() == Collective::Scatter {
         true => blocks,
         false => problem.extent(Space::Output, problem.root, blocks),
     }

@@ -138,14 +138,21 @@ fn others(asked: &Problem, machine: &Machine) -> Vec<(String, Problem)> {
 }
 
 fn complete(problem: &Problem, score: &Score, what: &str) {
-    let all = if problem.collective.reduces() { problem.ranks() as u32 } else { 1 };
     for (rank, cells) in ends(problem, score).into_iter().enumerate() {
         for (row, (step, how, contributions)) in cells.into_iter().enumerate() {
             let wanted = match problem.collective.family() {
-                Collective::ReduceScatter => rank == row,
-                Collective::Reduce => rank == problem.root,
+                Collective::ReduceScatter | Collective::Scatter => rank == row,
+                Collective::Reduce | Collective::Gather => rank == problem.root,
                 _ => true,
             };
+            let all = match problem.collective {
+                Collective::Scan => rank + 1,
+                // A rank begins with its own, and may pass on what it got with that.
+                Collective::Exscan if contributions == rank as u32 + 1 => rank + 1,
+                Collective::Exscan => rank,
+                collective if collective.reduces() => problem.ranks(),
+                _ => 1,
+            } as u32;
             assert!(!wanted || contributions == all, "{what}: cell {row} of rank {rank} has {contributions} of {all}");
             assert!(step <= score.steps && how < 3, "{what}");
         }
