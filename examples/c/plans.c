@@ -47,7 +47,8 @@ static void use(const char *name, allhands_plan *plan, int *x, const int *begin,
 int main(int argc, char **argv) {
     int x[MOST * MOST], begin[MOST * MOST], result[MOST * MOST], mine[MOST * MOST];
     int64_t counts[MOST], places[MOST], theirs[MOST], there[MOST];
-    int i, j, k, sum, all;
+    MPI_Datatype types[MOST];
+    int i, j, k, sum, all, code;
     MPI_Comm comm = MPI_COMM_WORLD;
     allhands_plan *plan;
 
@@ -95,6 +96,44 @@ int main(int argc, char **argv) {
     check(allhands_alltoallv_init(mine, counts, places, MPI_INT, x, theirs, there, MPI_INT, comm, NULL, &plan), "alltoallv");
     use("alltoallv", plan, x, begin, result, all);
 
+    /* The same with a datatype for each block; places are in bytes. */
+    for (i = 0; i < size; i++) {
+        types[i] = MPI_INT;
+        places[i] *= sizeof(int);
+        there[i] *= sizeof(int);
+    }
+    check(allhands_alltoallw_init(mine, counts, places, types, x, theirs, there, types, comm, NULL, &plan), "alltoallw");
+    use("alltoallw", plan, x, begin, result, all);
+
+    /* To the last rank. What it alone receives, others need not say. */
+    for (i = 0; i < size; i++) result[i] = rank == size - 1 ? 100 * i : -1;
+    if (rank == size - 1) code = allhands_gather_init(mine, 1, MPI_INT, x, 1, MPI_INT, size - 1, comm, NULL, &plan);
+    else code = allhands_gather_init(mine, 1, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, size - 1, comm, NULL, &plan);
+    check(code, "gather");
+    use("gather", plan, x, begin, result, size);
+
+    /* Rank i has i + 1 numbers, and the root places for them. */
+    for (i = all = 0; i < size; i++) {
+        counts[i] = i + 1;
+        places[i] = all;
+        for (j = 0; j <= i; j++) result[all++] = rank == 0 ? i + 1 : -1;
+    }
+    for (i = 0; i < MOST * MOST; i++) mine[i] = rank + 1;
+    check(allhands_gatherv_init(mine, rank + 1, MPI_INT, x, counts, places, MPI_INT, 0, comm, NULL, &plan), "gatherv");
+    use("gatherv", plan, x, begin, result, all);
+
+    /* The root's own block stays where it is. */
+    for (i = 0; i < size; i++) mine[i] = 100 * rank + i;
+    result[0] = rank == 0 ? -1 : rank;
+    check(allhands_scatter_init(mine, 1, MPI_INT, rank == 0 ? MPI_IN_PLACE : x, 1, MPI_INT, 0, comm, NULL, &plan), "scatter");
+    use("scatter", plan, x, begin, result, 1);
+
+    for (i = j = 0; i < size; i++)
+        for (k = 0; k <= i; k++) mine[j++] = 100 * rank + i;
+    for (i = 0; i <= rank; i++) result[i] = rank;
+    check(allhands_scatterv_init(mine, counts, places, MPI_INT, x, rank + 1, MPI_INT, 0, comm, NULL, &plan), "scatterv");
+    use("scatterv", plan, x, begin, result, rank + 1);
+
     /* In place, with an algorithm that is named: if it could not serve, that would be an error. */
     for (i = 0; i < MOST * MOST; i++) mine[i] = rank + 1;
     for (i = 0; i < 10; i++) result[i] = sum;
@@ -118,6 +157,15 @@ int main(int argc, char **argv) {
     for (i = 0; i < 5; i++) result[i] = rank == 0 ? sum : -1;
     check(allhands_reduce_init(mine, x, 5, MPI_INT, MPI_SUM, 0, comm, NULL, &plan), "reduce");
     use("reduce", plan, x, begin, result, 5);
+
+    /* Of all ranks up to this one, and of all before it. */
+    for (i = 0; i < 5; i++) result[i] = (rank + 1) * (rank + 2) / 2;
+    check(allhands_scan_init(mine, x, 5, MPI_INT, MPI_SUM, comm, NULL, &plan), "scan");
+    use("scan", plan, x, begin, result, 5);
+
+    for (i = 0; i < 5; i++) result[i] = rank > 0 ? rank : -1;
+    check(allhands_exscan_init(mine, x, 5, MPI_INT, MPI_MAX, comm, NULL, &plan), "exscan");
+    use("exscan", plan, x, begin, result, 5);
 
     check(allhands_barrier_init(comm, NULL, &plan), "barrier");
     use("barrier", plan, x, begin, begin, 0);

@@ -9,8 +9,9 @@
 !     code = allhands_free(plan)
 !
 ! Buffers are targets, passed by c_loc; allhands_in_place() stands for MPI_IN_PLACE. Handles are passed through the functions whose
-! names end in f2c; with mpi_f08, it is MPI_COMM_WORLD%MPI_VAL and so on. Counts and displacements have 64 bits. Options, if there are
-! any, end in c_null_char: "nap" // c_null_char.
+! names end in f2c; with mpi_f08, it is MPI_COMM_WORLD%MPI_VAL and so on. The datatypes of an alltoallw go through allhands_types_f2c all
+! at once, because in an array of C's they may lie closer together. Counts and displacements have 64 bits. Options, if there are any, end
+! in c_null_char: "nap" // c_null_char.
 module allhands
   use, intrinsic :: iso_c_binding
   implicit none
@@ -70,6 +71,68 @@ module allhands
       integer(c_int) :: code
     end function
 
+    function allhands_alltoallw_init(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, &
+        options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), intent(in) :: sendcounts(*), sdispls(*), recvcounts(*), rdispls(*)
+      integer(c_intptr_t), intent(in) :: sendtypes(*), recvtypes(*)
+      integer(c_intptr_t), value :: comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_gather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, options, plan) &
+        result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount, recvcount
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      integer(c_int), value :: root
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_gatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, options, &
+        plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount
+      integer(c_int64_t), intent(in) :: recvcounts(*), displs(*)
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      integer(c_int), value :: root
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_scatter_init(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, options, plan) &
+        result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount, recvcount
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      integer(c_int), value :: root
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_scatterv_init(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, options, &
+        plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), intent(in) :: sendcounts(*), displs(*)
+      integer(c_int64_t), value :: recvcount
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      integer(c_int), value :: root
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
     function allhands_allreduce_init(sendbuf, recvbuf, count, datatype, op, comm, options, plan) result(code) bind(c)
       import
       type(c_ptr), value :: sendbuf, recvbuf
@@ -118,6 +181,26 @@ module allhands
       integer(c_int64_t), value :: count
       integer(c_intptr_t), value :: datatype, op, comm
       integer(c_int), value :: root
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_scan_init(sendbuf, recvbuf, count, datatype, op, comm, options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: count
+      integer(c_intptr_t), value :: datatype, op, comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_exscan_init(sendbuf, recvbuf, count, datatype, op, comm, options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: count
+      integer(c_intptr_t), value :: datatype, op, comm
       character(kind=c_char), intent(in), optional :: options(*)
       type(c_ptr), intent(out) :: plan
       integer(c_int) :: code
@@ -208,6 +291,13 @@ module allhands
       integer(c_int), value :: datatype
       integer(c_intptr_t) :: handle
     end function
+
+    subroutine allhands_types_f2c(datatypes, number, handles) bind(c)
+      import
+      integer(c_int), intent(in) :: datatypes(*)
+      integer(c_int64_t), value :: number
+      integer(c_intptr_t), intent(out) :: handles(*)
+    end subroutine
 
     function allhands_op_f2c(op) result(handle) bind(c)
       import

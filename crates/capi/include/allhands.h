@@ -180,6 +180,88 @@ int allhands_alltoallv_init(const void *sendbuf,
                             allhands_plan **plan);
 
 /**
+ * Makes a plan for an alltoall of blocks that differ in size and in datatype: as `MPI_Alltoallw_init`, with arrays of 64-bit numbers,
+ * which are read at once, as are those of datatypes. Displacements are in bytes. The datatype of a block of nothing is not looked at. Ranks
+ * tell each other their counts here; runs do not. Algorithms are those of an alltoallv, whose bytes these blocks are. Otherwise as
+ * `allhands_allgather_init`.
+ */
+int allhands_alltoallw_init(const void *sendbuf,
+                            const int64_t *sendcounts,
+                            const int64_t *sdispls,
+                            const MPI_Datatype *sendtypes,
+                            void *recvbuf,
+                            const int64_t *recvcounts,
+                            const int64_t *rdispls,
+                            const MPI_Datatype *recvtypes,
+                            MPI_Comm comm,
+                            const char *options,
+                            allhands_plan **plan);
+
+/**
+ * Makes a plan for a gather: the root gets the blocks of all, in the order of ranks. As `MPI_Gather_init`: on other ranks the receive
+ * buffer, its count and its datatype are not looked at, and only the root's send buffer may be `MPI_IN_PLACE`. Otherwise as
+ * `allhands_allgather_init`.
+ */
+int allhands_gather_init(const void *sendbuf,
+                         int64_t sendcount,
+                         MPI_Datatype sendtype,
+                         void *recvbuf,
+                         int64_t recvcount,
+                         MPI_Datatype recvtype,
+                         int root,
+                         MPI_Comm comm,
+                         const char *options,
+                         allhands_plan **plan);
+
+/**
+ * Makes a plan for a gather of blocks that differ in size: as `MPI_Gatherv_init`, with arrays of 64-bit numbers, which are read at once,
+ * and only at the root. Ranks tell each other their counts here; runs do not. Otherwise as `allhands_gather_init`.
+ */
+int allhands_gatherv_init(const void *sendbuf,
+                          int64_t sendcount,
+                          MPI_Datatype sendtype,
+                          void *recvbuf,
+                          const int64_t *recvcounts,
+                          const int64_t *displs,
+                          MPI_Datatype recvtype,
+                          int root,
+                          MPI_Comm comm,
+                          const char *options,
+                          allhands_plan **plan);
+
+/**
+ * Makes a plan for a scatter: rank i gets the i-th block of the root. As `MPI_Scatter_init`: on other ranks the send buffer, its count and
+ * its datatype are not looked at, and only the root's receive buffer may be `MPI_IN_PLACE`: its own block stays where it is. Otherwise as
+ * `allhands_allgather_init`.
+ */
+int allhands_scatter_init(const void *sendbuf,
+                          int64_t sendcount,
+                          MPI_Datatype sendtype,
+                          void *recvbuf,
+                          int64_t recvcount,
+                          MPI_Datatype recvtype,
+                          int root,
+                          MPI_Comm comm,
+                          const char *options,
+                          allhands_plan **plan);
+
+/**
+ * Makes a plan for a scatter of blocks that differ in size: as `MPI_Scatterv_init`, with arrays of 64-bit numbers, which are read at once,
+ * and only at the root. Ranks tell each other their counts here; runs do not. Otherwise as `allhands_scatter_init`.
+ */
+int allhands_scatterv_init(const void *sendbuf,
+                           const int64_t *sendcounts,
+                           const int64_t *displs,
+                           MPI_Datatype sendtype,
+                           void *recvbuf,
+                           int64_t recvcount,
+                           MPI_Datatype recvtype,
+                           int root,
+                           MPI_Comm comm,
+                           const char *options,
+                           allhands_plan **plan);
+
+/**
  * Makes a plan for an allreduce: every rank gets the combination of all vectors, the same bits everywhere. As `MPI_Allreduce_init`;
  * otherwise as `allhands_allgather_init`.
  */
@@ -237,6 +319,33 @@ int allhands_reduce_init(const void *sendbuf,
                          MPI_Datatype datatype,
                          MPI_Op op,
                          int root,
+                         MPI_Comm comm,
+                         const char *options,
+                         allhands_plan **plan);
+
+/**
+ * Makes a plan for a scan: rank i gets the combination of the vectors of ranks 0 to i, in this order. As `MPI_Scan_init`; otherwise as
+ * `allhands_allgather_init`.
+ */
+int allhands_scan_init(const void *sendbuf,
+                       void *recvbuf,
+                       int64_t count,
+                       MPI_Datatype datatype,
+                       MPI_Op op,
+                       MPI_Comm comm,
+                       const char *options,
+                       allhands_plan **plan);
+
+/**
+ * Makes a plan for an exclusive scan: rank i gets the combination of the vectors of ranks 0 to i - 1, in this order. Rank 0, before which
+ * there is none, gets nothing: its receive buffer is not looked at, and in place it means nothing afterwards. As `MPI_Exscan_init`;
+ * otherwise as `allhands_allgather_init`.
+ */
+int allhands_exscan_init(const void *sendbuf,
+                         void *recvbuf,
+                         int64_t count,
+                         MPI_Datatype datatype,
+                         MPI_Op op,
                          MPI_Comm comm,
                          const char *options,
                          allhands_plan **plan);
@@ -337,6 +446,14 @@ MPI_Comm allhands_comm_f2c(int comm);
  * For Fortran: the datatype that is this integer there.
  */
 MPI_Datatype allhands_type_f2c(int datatype);
+
+/**
+ * For Fortran: as many datatypes that are integers there, as C has them in an array: for `allhands_alltoallw_init`. `handles` has a word
+ * for each, of which an MPI whose handles are shorter leaves some as they are.
+ */
+void allhands_types_f2c(const int *datatypes,
+                        int64_t number,
+                        MPI_Datatype *handles);
 
 /**
  * For Fortran: the operation that is this integer there.

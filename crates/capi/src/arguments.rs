@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use allhands::Options;
-use allhands_call::Caller;
+use allhands_call::{Caller, Numbers};
 use allhands_mpi::Handle;
 
 use super::error::{Result, allhands_code::*, fault};
@@ -40,6 +40,75 @@ impl Arguments<'_> {
         Ok((buffer, count(number)?, self.datatype(datatype)?))
     }
 
+    /// A block that goes to or comes from the root, where it may stay in place: then the rest means nothing.
+    pub(crate) fn own(
+        &self,
+        root: c_int,
+        buffer: *const c_void,
+        number: i64,
+        datatype: Handle,
+    ) -> Result<(i64, Handle)> {
+        match (self.in_place(buffer), self.is_root(root)) {
+            (false, _) => Ok((count(number)?, self.datatype(datatype)?)),
+            (true, true) => Ok((0, datatype)),
+            (true, false) => fault(
+                ALLHANDS_ERR_ARGUMENT,
+                format!("MPI_IN_PLACE is for the root, which is rank {root}; pass a buffer on other ranks"),
+            ),
+        }
+    }
+
+    /// What the root says of the blocks of all ranks; other ranks' words mean nothing.
+    pub(crate) fn every(&self, root: c_int, number: i64, datatype: Handle) -> Result<(i64, Handle)> {
+        if !self.is_root(root) {
+            return Ok((0, datatype));
+        }
+        Ok((count(number)?, self.datatype(datatype)?))
+    }
+
+    /// The same of blocks that differ in size.
+    pub(crate) fn listed(
+        &self,
+        root: c_int,
+        numbers: *const i64,
+        places: *const i64,
+        datatype: Handle,
+    ) -> Result<(Numbers, Numbers, Handle)> {
+        if !self.is_root(root) {
+            return Ok((wide(numbers), wide(places), datatype));
+        }
+        Ok((wide(array(numbers)?), wide(array(places)?), self.datatype(datatype)?))
+    }
+
+    /// Blocks of a datatype each, in an array of the MPI's handles. What there is nothing of may be of none.
+    ///
+    /// # Safety
+    /// The arrays are null, or have a number, or a handle, for each rank.
+    pub(crate) unsafe fn mixed(
+        &self,
+        numbers: *const i64,
+        places: *const i64,
+        datatypes: *const Handle,
+    ) -> Result<(Numbers, Numbers, *const c_void)> {
+        let (numbers, places, datatypes) = (array(numbers)?, array(places)?, datatypes.cast::<c_void>());
+        if datatypes.is_null() {
+            return fault(
+                ALLHANDS_ERR_ARGUMENT,
+                "an array of datatypes is NULL; pass one with a datatype for each rank",
+            );
+        }
+        let abi = self.caller.types.mpi().abi();
+        for rank in 0..self.caller.comm.size {
+            // SAFETY: the caller's promise.
+            unsafe {
+                if *numbers.add(rank) != 0 {
+                    self.datatype(abi.read_handle(datatypes.byte_add(rank * abi.handle_bytes())))?;
+                }
+            }
+        }
+        Ok((wide(numbers), wide(places), datatypes))
+    }
+
     /// Datatype and operation of a reduction.
     pub(crate) fn reduction(&self, datatype: Handle, op: Handle) -> Result<(Handle, Handle)> {
         let mpi = self.caller.types.mpi();
@@ -60,6 +129,10 @@ impl Arguments<'_> {
             ),
         }
     }
+
+    fn is_root(&self, root: c_int) -> bool {
+        usize::try_from(root) == Ok(self.caller.comm.rank)
+    }
 }
 
 /// A count.
@@ -79,6 +152,11 @@ pub(crate) fn array(numbers: *const i64) -> Result<*const i64> {
         );
     }
     Ok(numbers)
+}
+
+/// Numbers of 64 bits.
+pub(crate) fn wide(numbers: *const i64) -> Numbers {
+    Numbers::Wide(numbers)
 }
 
 /// What options ask for.

@@ -33,6 +33,18 @@ pub extern "C" fn allhands_type_f2c(datatype: c_int) -> MPI_Datatype {
     from_fortran([c"PMPI_Type_f2c", c"PMPI_Type_fromint"], datatype)
 }
 
+/// For Fortran: as many datatypes that are integers there, as C has them in an array: for `allhands_alltoallw_init`. `handles` has a word
+/// for each, of which an MPI whose handles are shorter leaves some as they are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_types_f2c(datatypes: *const c_int, number: i64, handles: *mut MPI_Datatype) {
+    let Ok(mpi) = allhands_mpi::load() else { return };
+    let (abi, handles) = (mpi.abi(), handles.cast::<c_void>());
+    for i in 0..usize::try_from(number).unwrap_or(0) {
+        // SAFETY: the program's arrays are as long as it says.
+        unsafe { abi.write_handle(handles.byte_add(i * abi.handle_bytes()), allhands_type_f2c(*datatypes.add(i))) };
+    }
+}
+
 /// For Fortran: the operation that is this integer there.
 #[unsafe(no_mangle)]
 pub extern "C" fn allhands_op_f2c(op: c_int) -> MPI_Op {

@@ -3,10 +3,10 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 
-use allhands_call::{Caller, Numbers, Reason, Task, Unserved};
+use allhands_call::{Caller, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 
-use super::arguments::{self, Arguments, array, count};
+use super::arguments::{self, Arguments, array, count, wide};
 use super::communicators;
 use super::error::{Result, allhands_code::*, fault};
 use super::functions::{allhands_plan, guarded};
@@ -191,6 +191,147 @@ pub unsafe extern "C" fn allhands_alltoallv_init(
     }
 }
 
+/// Makes a plan for an alltoall of blocks that differ in size and in datatype: as `MPI_Alltoallw_init`, with arrays of 64-bit numbers,
+/// which are read at once, as are those of datatypes. Displacements are in bytes. The datatype of a block of nothing is not looked at. Ranks
+/// tell each other their counts here; runs do not. Algorithms are those of an alltoallv, whose bytes these blocks are. Otherwise as
+/// `allhands_allgather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const i64,
+    sendtypes: *const MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const i64,
+    recvtypes: *const MPI_Datatype,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let (counts, places, datatypes) = arguments.mixed(recvcounts, rdispls, recvtypes)?;
+            let receive = (recvbuf, counts, places, datatypes);
+            let (counts, places, datatypes) = match arguments.in_place(sendbuf) {
+                true => (counts, places, datatypes),
+                false => arguments.mixed(sendcounts, sdispls, sendtypes)?,
+            };
+            Ok(arguments.caller.alltoallw((sendbuf, counts, places, datatypes), receive)?)
+        })
+    }
+}
+
+/// Makes a plan for a gather: the root gets the blocks of all, in the order of ranks. As `MPI_Gather_init`: on other ranks the receive
+/// buffer, its count and its datatype are not looked at, and only the root's send buffer may be `MPI_IN_PLACE`. Otherwise as
+/// `allhands_allgather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_gather_init(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let root = arguments.root(root)?;
+            let (sent, send_type) = arguments.own(root, sendbuf, sendcount, sendtype)?;
+            let (received, receive_type) = arguments.every(root, recvcount, recvtype)?;
+            Ok(arguments.caller.gather((sendbuf, sent, send_type), (recvbuf, received, receive_type), root)?)
+        })
+    }
+}
+
+/// Makes a plan for a gather of blocks that differ in size: as `MPI_Gatherv_init`, with arrays of 64-bit numbers, which are read at once,
+/// and only at the root. Ranks tell each other their counts here; runs do not. Otherwise as `allhands_gather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_gatherv_init(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const i64,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let root = arguments.root(root)?;
+            let (sent, send_type) = arguments.own(root, sendbuf, sendcount, sendtype)?;
+            let (counts, places, datatype) = arguments.listed(root, recvcounts, displs, recvtype)?;
+            Ok(arguments.caller.gatherv((sendbuf, sent, send_type), recvbuf, counts, places, datatype, root)?)
+        })
+    }
+}
+
+/// Makes a plan for a scatter: rank i gets the i-th block of the root. As `MPI_Scatter_init`: on other ranks the send buffer, its count and
+/// its datatype are not looked at, and only the root's receive buffer may be `MPI_IN_PLACE`: its own block stays where it is. Otherwise as
+/// `allhands_allgather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_scatter_init(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let root = arguments.root(root)?;
+            let (sent, send_type) = arguments.every(root, sendcount, sendtype)?;
+            let (received, receive_type) = arguments.own(root, recvbuf, recvcount, recvtype)?;
+            Ok(arguments.caller.scatter((sendbuf, sent, send_type), (recvbuf, received, receive_type), root)?)
+        })
+    }
+}
+
+/// Makes a plan for a scatter of blocks that differ in size: as `MPI_Scatterv_init`, with arrays of 64-bit numbers, which are read at once,
+/// and only at the root. Ranks tell each other their counts here; runs do not. Otherwise as `allhands_scatter_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_scatterv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const i64,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let root = arguments.root(root)?;
+            let (counts, places, datatype) = arguments.listed(root, sendcounts, displs, sendtype)?;
+            let (received, receive_type) = arguments.own(root, recvbuf, recvcount, recvtype)?;
+            let receive = (recvbuf, received, receive_type);
+            Ok(arguments.caller.scatterv(sendbuf, counts, places, datatype, receive, root)?)
+        })
+    }
+}
+
 /// Makes a plan for an allreduce: every rank gets the combination of all vectors, the same bits everywhere. As `MPI_Allreduce_init`;
 /// otherwise as `allhands_allgather_init`.
 #[unsafe(no_mangle)]
@@ -300,6 +441,51 @@ pub unsafe extern "C" fn allhands_reduce_init(
     }
 }
 
+/// Makes a plan for a scan: rank i gets the combination of the vectors of ranks 0 to i, in this order. As `MPI_Scan_init`; otherwise as
+/// `allhands_allgather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_scan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let (datatype, op) = arguments.reduction(datatype, op)?;
+            Ok(arguments.caller.scan(sendbuf, recvbuf, arguments::count(count)?, datatype, op)?)
+        })
+    }
+}
+
+/// Makes a plan for an exclusive scan: rank i gets the combination of the vectors of ranks 0 to i - 1, in this order. Rank 0, before which
+/// there is none, gets nothing: its receive buffer is not looked at, and in place it means nothing afterwards. As `MPI_Exscan_init`;
+/// otherwise as `allhands_allgather_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn allhands_exscan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+    options: *const c_char,
+    plan: *mut *mut allhands_plan,
+) -> c_int {
+    // SAFETY: the program's arguments.
+    unsafe {
+        Wish { comm, options, plan }.make(|arguments| {
+            let (datatype, op) = arguments.reduction(datatype, op)?;
+            Ok(arguments.caller.exscan(sendbuf, recvbuf, arguments::count(count)?, datatype, op)?)
+        })
+    }
+}
+
 /// Makes a plan for a barrier: no rank completes before all have started. Otherwise as `allhands_allgather_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn allhands_barrier_init(
@@ -309,8 +495,4 @@ pub unsafe extern "C" fn allhands_barrier_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe { Wish { comm, options, plan }.make(|arguments| Ok(arguments.caller.barrier()?)) }
-}
-
-fn wide(numbers: *const i64) -> Numbers {
-    Numbers::Wide(numbers)
 }

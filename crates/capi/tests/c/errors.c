@@ -1,4 +1,4 @@
-/* Every error that a program can make is a code and a sentence. Run by `cargo xtask capi` on 1, 2 and 4 ranks. */
+/* Every error that a program can make is a code and a sentence. Run by `cargo xtask capi` on 1, 2, 3 and 4 ranks. */
 #include <allhands.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,79 @@ static void arguments(void) {
     if (plan != NULL) failures++;
 }
 
+/* Of the collectives with a root, with a datatype for each rank, and of those that combine what comes before. */
+static void more_arguments(void) {
+    MPI_Comm comm = MPI_COMM_WORLD, self = MPI_COMM_SELF;
+    MPI_Datatype types[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT}, no_types[4];
+    allhands_plan *plan = NULL;
+    int64_t ones[4] = {1, 1, 1, 1}, less[4] = {-1, -1, -1, -1}, places[4] = {0, 4, 8, 12};
+    int x[8] = {0}, y[8] = {0}, i, bad;
+    for (i = 0; i < 4; i++) no_types[i] = MPI_DATATYPE_NULL;
+    expect(allhands_gather_init(x, 1, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is NULL");
+    expect(allhands_gatherv_init(x, 1, MPI_INT, y, ones, places, MPI_INT, 0, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is");
+    expect(allhands_scatter_init(x, 1, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is NULL");
+    expect(allhands_scatterv_init(x, ones, places, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is");
+    expect(allhands_scan_init(x, y, 1, MPI_INT, MPI_SUM, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is NULL");
+    expect(allhands_exscan_init(x, y, 1, MPI_INT, MPI_SUM, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT, "plan is NULL");
+    expect(allhands_alltoallw_init(x, ones, places, types, y, ones, places, types, comm, NULL, NULL), ALLHANDS_ERR_ARGUMENT,
+           "plan is NULL");
+    for (i = 0; i < 2; i++) {
+        bad = i == 0 ? -1 : size;
+        expect(allhands_gather_init(x, 1, MPI_INT, y, 1, MPI_INT, bad, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "is no rank");
+        expect(allhands_gatherv_init(x, 1, MPI_INT, y, ones, places, MPI_INT, bad, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+               "is no rank");
+        expect(allhands_scatter_init(x, 1, MPI_INT, y, 1, MPI_INT, bad, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "is no rank");
+        expect(allhands_scatterv_init(x, ones, places, MPI_INT, y, 1, MPI_INT, bad, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+               "is no rank");
+    }
+    /* What every rank says. */
+    expect(allhands_gather_init(x, -1, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_gather_init(x, 1, MPI_DATATYPE_NULL, y, 1, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_TYPE, "MPI_DATATYPE");
+    expect(allhands_gatherv_init(x, -1, MPI_INT, y, ones, places, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_gatherv_init(x, 1, MPI_DATATYPE_NULL, y, ones, places, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_TYPE,
+           "MPI_DATATYPE_NULL");
+    expect(allhands_scatter_init(x, 1, MPI_INT, y, -1, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_scatter_init(x, 1, MPI_INT, y, 1, MPI_DATATYPE_NULL, 0, comm, NULL, &plan), ALLHANDS_ERR_TYPE, "MPI_DATATYPE");
+    expect(allhands_scatterv_init(x, ones, places, MPI_INT, y, -1, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_scatterv_init(x, ones, places, MPI_INT, y, 1, MPI_DATATYPE_NULL, 0, comm, NULL, &plan), ALLHANDS_ERR_TYPE,
+           "MPI_DATATYPE_NULL");
+    expect(allhands_gather_init(x, INT64_C(1) << 40, MPI_INT, y, INT64_C(1) << 40, MPI_INT, 0, comm, NULL, &plan),
+           ALLHANDS_ERR_UNSUPPORTED, "1 GiB");
+    expect(allhands_scan_init(x, y, -1, MPI_INT, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_scan_init(x, y, 1, MPI_DATATYPE_NULL, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_TYPE, "MPI_DATATYPE_NULL");
+    expect(allhands_scan_init(x, y, 1, MPI_CHAR, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_OP, "call MPI's");
+    expect(allhands_scan_init(x, x, 1, MPI_INT, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI_IN_PLACE");
+    expect(allhands_exscan_init(x, y, -1, MPI_INT, MPI_SUM, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_exscan_init(x, y, 1, MPI_INT, MPI_OP_NULL, comm, NULL, &plan), ALLHANDS_ERR_OP, "MPI_OP_NULL");
+    expect(allhands_exscan_init(x, y, 1, MPI_INT, MPI_SUM, comm, "no-such", &plan), ALLHANDS_ERR_ALGORITHM, "no-such");
+    expect(allhands_alltoallw_init(x, less, places, types, y, ones, places, types, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+           "MPI refuses");
+    expect(allhands_alltoallw_init(x, ones, places, types, y, ones, NULL, types, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+           "array of counts");
+    expect(allhands_alltoallw_init(x, ones, places, NULL, y, ones, places, types, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+           "array of datatypes");
+    expect(allhands_alltoallw_init(x, ones, places, types, y, ones, places, no_types, comm, NULL, &plan), ALLHANDS_ERR_TYPE,
+           "MPI_DATATYPE_NULL");
+    /* What only the root says, and this rank is the root of one. */
+    expect(allhands_gather_init(x, 1, MPI_INT, y, -1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "count -1");
+    expect(allhands_gather_init(x, 1, MPI_INT, y, 2, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "as many bytes");
+    expect(allhands_gather_init(x, 1, MPI_INT, NULL, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "NULL");
+    expect(allhands_gather_init(x, 1, MPI_INT, x, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI_IN_PLACE");
+    expect(allhands_gatherv_init(x, 1, MPI_INT, y, less, places, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI refuses");
+    expect(allhands_gatherv_init(x, 1, MPI_INT, y, NULL, places, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "array");
+    expect(allhands_scatter_init(x, 1, MPI_DATATYPE_NULL, y, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_TYPE, "MPI_DATATYPE");
+    expect(allhands_scatter_init(x, 1, MPI_INT, x, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI_IN_PLACE");
+    expect(allhands_scatterv_init(x, less, places, MPI_INT, y, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "MPI refuses");
+    expect(allhands_scatterv_init(x, ones, NULL, MPI_INT, y, 1, MPI_INT, 0, self, NULL, &plan), ALLHANDS_ERR_ARGUMENT, "array");
+    if (rank > 0) {
+        expect(allhands_gather_init(MPI_IN_PLACE, 1, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, &plan), ALLHANDS_ERR_ARGUMENT,
+               "which is rank 0");
+        expect(allhands_scatterv_init(x, ones, places, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, comm, NULL, &plan),
+               ALLHANDS_ERR_ARGUMENT, "which is rank 0");
+    }
+    if (plan != NULL) failures++;
+}
+
 /* A communicator between two groups. */
 static void between(void) {
     MPI_Comm half, inter;
@@ -100,16 +173,32 @@ static void plans(void) {
     if (copy != NULL) failures++;
 }
 
-/* Ranks that do not agree: each expects one number more than it gets; and each reduces as many as its rank says. */
+/* Ranks that do not agree: each expects one number more than it gets, the root one more of each or has one more for each, and each reduces as
+ * many as its rank says. */
 static void mismatch(void) {
     int64_t sent[4] = {1, 1, 1, 1}, awaited[4] = {2, 2, 2, 2}, places[4] = {0, 2, 4, 6};
     int x[8] = {0}, y[8] = {0}, code;
+    MPI_Datatype types[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Comm comm;
     allhands_plan *plan;
     if (size == 1) return;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     expect(allhands_alltoallv_init(x, sent, places, MPI_INT, y, awaited, places, MPI_INT, comm, NULL, &plan),
            ALLHANDS_ERR_MISMATCH, "matching counts");
+    expect(allhands_alltoallw_init(x, sent, places, types, y, awaited, places, types, comm, NULL, &plan), ALLHANDS_ERR_MISMATCH,
+           "matching counts");
+    /* Only the root knows; others have a plan that cannot run. Its own block has as many at both ends. */
+    awaited[0] = 1;
+    code = allhands_gatherv_init(x, 1, MPI_INT, y, awaited, places, MPI_INT, 0, comm, NULL, &plan);
+    expect(code, rank == 0 ? ALLHANDS_ERR_MISMATCH : ALLHANDS_SUCCESS, "matching counts");
+    allhands_free(&plan);
+    MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    code = allhands_scatterv_init(x, awaited, places, MPI_INT, y, 1, MPI_INT, 0, comm, NULL, &plan);
+    expect(code, rank == 0 ? ALLHANDS_ERR_MISMATCH : ALLHANDS_SUCCESS, "matching counts");
+    allhands_free(&plan);
+    MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Barrier(comm); /* what follows breaks the communicator */
     code = allhands_allreduce_init(x, y, rank + 1, MPI_INT, MPI_SUM, comm, NULL, &plan);
     if (code == ALLHANDS_SUCCESS) {
@@ -130,6 +219,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     strings();
     arguments();
+    more_arguments();
     between();
     plans();
     mismatch();

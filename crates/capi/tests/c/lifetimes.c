@@ -155,11 +155,16 @@ static void threads(int provided) {
 
 /* What Fortran's handles are in C. */
 static void from_fortran(void) {
-    check(allhands_in_place() == MPI_IN_PLACE);
 #ifndef MPI_ABI /* which leaves Fortran's integers out */
+    MPI_Datatype types[3] = {MPI_DOUBLE, MPI_INT, MPI_CHAR}, handles[6];
+    MPI_Fint integers[3];
+    int i;
     check(allhands_comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
     check(allhands_type_f2c(MPI_Type_c2f(MPI_DOUBLE)) == MPI_DOUBLE);
     check(allhands_op_f2c(MPI_Op_c2f(MPI_MAX)) == MPI_MAX);
+    for (i = 0; i < 3; i++) integers[i] = MPI_Type_c2f(types[i]);
+    allhands_types_f2c(integers, 3, handles);
+    for (i = 0; i < 3; i++) check(handles[i] == types[i]);
 #endif
 }
 
@@ -176,6 +181,7 @@ int main(int argc, char **argv) {
     little();
     beside();
     threads(provided);
+    check(allhands_in_place() == MPI_IN_PLACE);
     from_fortran();
     /* Left to MPI_Finalize. */
     check(allhands_allreduce_init(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, NULL, &left) == 0);
