@@ -1,6 +1,8 @@
 //! Counts and places, as programs give them.
 
-use std::ffi::{c_int, c_longlong};
+use std::ffi::{c_int, c_longlong, c_void};
+
+use allhands_mpi::Abi;
 
 use crate::failure::{Reason, Unserved};
 
@@ -11,6 +13,8 @@ pub enum Numbers {
     Narrow(*const c_int),
     /// `MPI_Count` or `MPI_Aint`
     Wide(*const c_longlong),
+    /// Handles of an MPI with this interface.
+    Handles(*const c_void, Abi),
 }
 
 impl From<*const c_int> for Numbers {
@@ -46,6 +50,9 @@ impl Numbers {
             Numbers::Wide(at) => {
                 !at.is_null() && known.iter().enumerate().all(|(i, known)| unsafe { *at.add(i) } == *known)
             }
+            Numbers::Handles(at, abi) => {
+                !at.is_null() && known.iter().enumerate().all(|(i, known)| unsafe { handle(at, abi, i) } == *known)
+            }
         }
     }
 
@@ -58,9 +65,21 @@ impl Numbers {
         match self {
             Numbers::Narrow(at) if !at.is_null() => Ok((0..length).map(|i| unsafe { *at.add(i) }.into()).collect()),
             Numbers::Wide(at) if !at.is_null() => Ok((0..length).map(|i| unsafe { *at.add(i) }).collect()),
+            Numbers::Handles(at, abi) if !at.is_null() => {
+                Ok((0..length).map(|i| unsafe { handle(at, abi, i) }).collect())
+            }
             _ => Err(Reason::Refused.into()),
         }
     }
+}
+
+/// A handle of an array, as a number.
+///
+/// # Safety
+/// There are as many.
+unsafe fn handle(at: *const c_void, abi: Abi, index: usize) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { abi.read_handle(at.byte_add(index * abi.handle_bytes())) as i64 }
 }
 
 /// A count of the program's.

@@ -89,8 +89,8 @@ fn bad_requests_name_the_fact_and_what_would_be_legal() {
     refused(&explain("--topology 4 --machine lassen"), &["leave out --algorithm", "--format html"]);
     refused(&explain("--topology 4 --placement no-such-file"), &["no-such-file", "cyclic"]);
     refused(&run("explain allgather --algorithm no-such --topology 4"), &["no-such", &gather]);
-    refused(&run("explain gather --algorithm ring --topology 4"), &["\"gather\"", "allgather"]);
-    refused(&run("list gather"), &["\"gather\"", "allgather"]);
+    refused(&run("explain reduceall --algorithm ring --topology 4"), &["\"reduceall\"", "allreduce"]);
+    refused(&run("list reduceall"), &["\"reduceall\"", "allreduce"]);
     for range in ["0", "0..4", "4..1", "x", "1..9999", "1025"] {
         refused(&run(&format!("verify --ranks {range}")), &["ranks"]);
     }

@@ -18,13 +18,16 @@ use crate::job::inside;
 use crate::requests::{self, Group, Member};
 use allhands_call::locks::lock;
 
+/// As many arrays as an alltoallw has.
+pub(super) const ARRAYS: usize = 6;
+
 /// Arguments that are a few numbers and two buffers.
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
     /// Counts, datatypes, the operation and the root, as the program gives them.
     pub(super) numbers: [usize; 5],
     /// Arrays of a number for each rank, of a vector collective.
-    pub(super) arrays: [Option<Numbers>; 4],
+    pub(super) arrays: [Option<Numbers>; ARRAYS],
     /// Which of the numbers are datatypes.
     pub(super) types: Option<[Handle; 2]>,
     /// Null where there is one buffer only.
@@ -100,6 +103,9 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
     let whole = kernel && direct(&task.output) && plain.types.iter().flatten().all(predefined);
     let input = task.input.as_ref();
+    // What begins somewhere behind the program's address does so by numbers that are not looked at then.
+    let at = |region: &Region, buffer: *const c_void| region.bytes() == 0 || region.direct() == Some(buffer.cast_mut().cast());
+    let whole = whole && at(&task.output, plain.receive) && input.is_none_or(|input| at(input, plain.send));
     let in_place_exchange = input.is_none() && task.call.collective == Collective::Alltoallv;
     if !whole || !input.is_none_or(direct) || in_place_exchange || session.observers.any() {
         return;
@@ -112,6 +118,12 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let Ok(arrays) = arrays.map(|array| unsafe { array.read(member.comm.size) }).collect::<Result<Vec<_>, _>>() else {
         return;
     };
+    let derived = |(array, numbers): (&Numbers, &Vec<i64>)| {
+        matches!(array, Numbers::Handles(..)) && !numbers.iter().all(|handle| predefined(&(*handle as Handle)))
+    };
+    if plain.arrays.iter().flatten().zip(&arrays).any(derived) {
+        return;
+    }
     LAST.set(Some(Last {
         collective: task.call.collective,
         comm,
@@ -134,9 +146,10 @@ impl Last {
         if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
             return false;
         }
-        let arrays = plain.arrays.iter().flatten().zip(self.arrays.chunks(self.ranks));
+        let arrays = plain.arrays.iter().flatten();
+        let as_many = arrays.clone().count() * self.ranks == self.arrays.len();
         // SAFETY: the program's arrays have a number for each rank.
-        arrays.into_iter().all(|(array, known)| unsafe { array.are(known) })
+        as_many && arrays.zip(self.arrays.chunks(self.ranks)).all(|(array, known)| unsafe { array.are(known) })
     }
 
     /// Whether the buffers are two that need no look.
