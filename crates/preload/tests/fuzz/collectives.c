@@ -1,8 +1,10 @@
-/* `collective group=G name=N form=F kind=K op=O count=C root=R inplace=I large=L bottom=B early=E seed=S`
+/* `collective group=G name=N form=F kind=K op=O count=C root=R inplace=I large=L bottom=B early=E unread=U alike=A turned=T seed=S again=M`
  *
  * form: blocking, begun or persistent. C elements a block; a vector form has 0, 1 or 2 times as many, by rank. Where data only move, ranks
  * may lay them out as each likes. large: the function with large counts, where there is one. bottom: MPI_BOTTOM and an absolute address.
- * early: types and operations are freed while the collective is under way. */
+ * early: types and operations are freed while the collective is under way. unread: arguments that MPI does not look at, on other ranks than the
+ * root or in place, are null or nonsense. alike: elements that are exchanged in place have gaps, the same on both sides. turned: the blocks of a
+ * vector form lie from the last to the first. again: the same call, with other data. */
 #include "fuzz.h"
 
 enum name {
@@ -44,14 +46,14 @@ typedef struct {
     MPI_Aint large_places[MOST_RANKS];
     MPI_Datatype types[MOST_RANKS];
     MPI_Datatype absolute;
-    int is_absolute;
+    int is_absolute, unread;
 } Side;
 
 typedef struct {
     enum name name;
     enum form form;
     Group group;
-    int large, in_place, root, i_am_root, bottom, early;
+    int large, in_place, root, i_am_root, bottom, early, unread, alike, turned;
     uint64_t seed;
     long count;
     const Kind *kind;
@@ -99,17 +101,26 @@ static Element reduced(const Job *job, int run, int ranks, long index) {
 
 /* ---- buffers ---- */
 
+/* Of a block that is exchanged in place: both ranks draw the same. */
+static uint64_t drawn_alike(const Job *job, int block) {
+    int me = job->group.me, each = job->name == ALLTOALLW;
+    return each ? hash(job->seed, 23, me < block ? me : block, me < block ? block : me) : hash(job->seed, 23, 0, 0);
+}
+
 /* Lays blocks out one after the other, in a vector form with gaps between some. */
 static void laid_out(const Actor *actor, Job *job, Side *side, int blocks, const long *elements, int gaps, uint64_t draw) {
     int each = job->name == ALLTOALLW;
     /* In place, what is sent and what is received lie alike. */
-    int plain = (job->in_place && job->name >= ALLTOALL && job->name <= ALLTOALLW) || (PERSISTENT_GAPS_ARE_FORGOTTEN && job->form == PERSISTENT);
+    int exchanged = job->in_place && job->name >= ALLTOALL && job->name <= ALLTOALLW, turned = gaps && job->turned;
+    int plain = (exchanged && !job->alike) || (PERSISTENT_GAPS_ARE_FORGOTTEN && job->form == PERSISTENT);
     long place = 0;
     side->blocks = blocks;
-    for (int b = 0; b < blocks; b++) {
+    for (int k = 0; k < blocks; k++) {
+        int b = turned ? blocks - 1 - k : k, first = turned ? blocks - 1 : 0;
         side->elements[b] = elements[b];
-        if (b > 0 && !each) side->layouts[b] = side->layouts[0], side->layouts[b].mine = 0;
+        if (b != first && !each) side->layouts[b] = side->layouts[first], side->layouts[b].mine = 0;
         else if (plain) side->layouts[b] = layout_made(actor, job->kind, 0);
+        else if (exchanged) side->layouts[b] = layout_drawn(actor, job->kind, job->count, drawn_alike(job, b));
         else if (!is_reduction(job->name)) side->layouts[b] = layout_drawn(actor, job->kind, job->count, hash(draw, b, 1, 1));
         else side->layouts[b] = layout_made(actor, job->kind, job->operation >= MODULAR ? hash(job->seed, 3, 3, 3) % 2 : 0);
         const Layout *layout = &side->layouts[b];
@@ -138,6 +149,14 @@ static void made_absolute(const Actor *actor, Side *side) {
     side->start = MPI_BOTTOM;
     side->types[0] = side->absolute;
     side->counts[0] = side->large_counts[0] = 1;
+}
+
+/* MPI does not look at it: there are no arrays, no type, and no memory. */
+static void made_unread(Side *side, uint64_t draw) {
+    side->unread = 1;
+    side->start = draw % 2 ? NULL : (const void *)16;
+    side->types[0] = MPI_DATATYPE_NULL;
+    side->counts[0] = side->large_counts[0] = -1;
 }
 
 static void filled(Side *side, int block, long index, const Kind *kind, Element element) {
@@ -193,6 +212,13 @@ static void shaped(const Actor *actor, Job *job) {
     int one_in = job->name == SCATTER || job->name == SCATTERV || job->name == BCAST;
     if (job->bottom && one_out) made_absolute(actor, &job->out);
     if (job->bottom && one_in) made_absolute(actor, &job->in);
+    if (!job->unread) return;
+    int scatters = job->name == SCATTER || job->name == SCATTERV, of_root = job->name == GATHER || job->name == GATHERV || job->name == REDUCE;
+    int out_unread = scatters ? !job->i_am_root : job->in_place && !is_reduction(job->name);
+    int of_others = job->name == EXSCAN && g->me == 0 && !job->in_place && !EXSCAN_WANTS_MEMORY_FOR_NOTHING;
+    int in_unread = scatters ? job->in_place : of_root ? !job->i_am_root : of_others;
+    if (out_unread) made_unread(&job->out, hash(job->seed, 24, g->me, 0));
+    if (in_unread) made_unread(&job->in, hash(job->seed, 25, g->me, 0));
 }
 
 /* What a rank's own input looks like, in the buffer where it belongs. */
@@ -290,6 +316,9 @@ static void verified(Actor *actor, Job *job, int run) {
             : form == BEGUN ? MPI_I##small##large(__VA_ARGS__, comm, request)                                                            \
                             : MPI_##Big##_init##large(__VA_ARGS__, comm, MPI_INFO_NULL, request))
 
+/* An array of which nothing may be read is none. */
+#define ALL(side, of) (side->unread ? NULL : side->of)
+
 #define CALLED(large, C, D)                                                                                                              \
     switch (job->name) {                                                                                                                 \
     case BARRIER:                                                                                                                        \
@@ -298,15 +327,18 @@ static void verified(Actor *actor, Job *job, int run) {
                                 : MPI_Barrier_init(comm, MPI_INFO_NULL, request);                                                        \
     case BCAST: return IN_FORM(large, Bcast, bcast, (void *)in->start, in->C[0], in->types[0], root);                                    \
     case GATHER: return IN_FORM(large, Gather, gather, give, out->C[0], out->types[0], take, in->C[0], in->types[0], root);              \
-    case GATHERV: return IN_FORM(large, Gatherv, gatherv, give, out->C[0], out->types[0], take, in->C, in->D, in->types[0], root);       \
+    case GATHERV:                                                                                                                        \
+        return IN_FORM(large, Gatherv, gatherv, give, out->C[0], out->types[0], take, ALL(in, C), ALL(in, D), in->types[0], root);       \
     case SCATTER: return IN_FORM(large, Scatter, scatter, give, out->C[0], out->types[0], take, in->C[0], in->types[0], root);           \
-    case SCATTERV: return IN_FORM(large, Scatterv, scatterv, give, out->C, out->D, out->types[0], take, in->C[0], in->types[0], root);   \
+    case SCATTERV:                                                                                                                       \
+        return IN_FORM(large, Scatterv, scatterv, give, ALL(out, C), ALL(out, D), out->types[0], take, in->C[0], in->types[0], root);    \
     case ALLGATHER: return IN_FORM(large, Allgather, allgather, give, out->C[0], out->types[0], take, in->C[0], in->types[0]);           \
     case ALLGATHERV: return IN_FORM(large, Allgatherv, allgatherv, give, out->C[0], out->types[0], take, in->C, in->D, in->types[0]);    \
     case ALLTOALL: return IN_FORM(large, Alltoall, alltoall, give, out->C[0], out->types[0], take, in->C[0], in->types[0]);              \
     case ALLTOALLV:                                                                                                                      \
-        return IN_FORM(large, Alltoallv, alltoallv, give, out->C, out->D, out->types[0], take, in->C, in->D, in->types[0]);              \
-    case ALLTOALLW: return IN_FORM(large, Alltoallw, alltoallw, give, out->C, out->D, out->types, take, in->C, in->D, in->types);        \
+        return IN_FORM(large, Alltoallv, alltoallv, give, ALL(out, C), ALL(out, D), out->types[0], take, in->C, in->D, in->types[0]);    \
+    case ALLTOALLW:                                                                                                                      \
+        return IN_FORM(large, Alltoallw, alltoallw, give, ALL(out, C), ALL(out, D), ALL(out, types), take, in->C, in->D, in->types);     \
     case REDUCE: return IN_FORM(large, Reduce, reduce, give, take, count, out->types[0], job->op, root);                                 \
     case ALLREDUCE: return IN_FORM(large, Allreduce, allreduce, give, take, count, out->types[0], job->op);                              \
     case REDUCE_SCATTER: return IN_FORM(large, Reduce_scatter, reduce_scatter, give, take, parts->C, out->types[0], job->op);            \
@@ -410,8 +442,12 @@ void run_collective(Actor *actor) {
     job->large = number(line, "large", 0);
     job->in_place = number(line, "inplace", 0) && !group->inter && job->name != BCAST && job->name != BARRIER;
     if (IALLTOALLW_IN_PLACE_HANGS && job->name == ALLTOALLW && job->form != BLOCKING) job->in_place = 0;
+    if (IALLTOALLV_IN_PLACE_IS_WRONG && job->name == ALLTOALLV && job->form != BLOCKING) job->in_place = 0;
     job->bottom = number(line, "bottom", 0);
     job->early = number(line, "early", 0);
+    job->unread = number(line, "unread", 0);
+    job->alike = number(line, "alike", 0) && !(IALLTOALLW_IN_PLACE_FORGETS_GAPS && job->name == ALLTOALLW && job->form != BLOCKING);
+    job->turned = number(line, "turned", 0);
     job->seed = number(line, "seed", 0);
     if (!suits(job)) {
         free(job);
@@ -434,17 +470,21 @@ void run_collective(Actor *actor) {
     shaped(actor, job);
     job->op = MPI_SUM;
     if (is_reduction(job->name)) job->op = operation_made(actor, job->operation, &job->op_mine);
-    inputs(job, 0);
+    int run = number(line, "again", 0);
+    inputs(job, run);
     MPI_Request request = MPI_REQUEST_NULL;
     OK(called(job, &running->parts, &request));
     if (job->form == BLOCKING) {
-        verified(actor, job, 0);
+        verified(actor, job, run);
         job_freed(job);
         free(running);
         return;
     }
     Pending *pending = added(actor, running);
     pending->request = request;
+    pending->run = run;
+    /* What has no number is not started again. */
+    if (PERSISTENT_GATHERS_RUN_ONCE && (job->name == GATHER || job->name == SCATTER)) pending->id = 0;
     pending->slot = slot;
     pending->persistent = job->form == PERSISTENT;
     pending->active = !pending->persistent;

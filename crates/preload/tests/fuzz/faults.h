@@ -27,8 +27,20 @@
 /* Open MPI 5.0.11: MPI_Ialltoallw of 120 KiB in place never ends. */
 #define IALLTOALLW_IN_PLACE_HANGS ON_OPEN_MPI
 
+/* Open MPI 5.0.11: MPI_Ialltoallv of 10 KiB in place, and the persistent one, give some blocks of another rank's. */
+#define IALLTOALLV_IN_PLACE_IS_WRONG ON_OPEN_MPI
+
+/* MPICH 5.0.2 refuses null as the first rank's receive buffer in MPI_Exscan, where it means nothing. */
+#define EXSCAN_WANTS_MEMORY_FOR_NOTHING (ON_MPICH || ON_INTEL)
+
 /* Intel MPI 2021.18: the second run of a persistent allgather leaves its buffer as it was if the elements have gaps. */
 #define PERSISTENT_GAPS_ARE_FORGOTTEN ON_INTEL
+
+/* Intel MPI 2021.18: the second run of a persistent gather or scatter fails, or leaves its buffer as it was. */
+#define PERSISTENT_GATHERS_RUN_ONCE ON_INTEL
+
+/* Intel MPI 2021.18: MPI_Ialltoallw of 6 KiB in place gives wrong blocks if the elements have gaps. */
+#define IALLTOALLW_IN_PLACE_FORGETS_GAPS ON_INTEL
 
 /* Intel MPI 2021.18: a rank that only calls MPI_Request_get_status does not always move its persistent collectives on. */
 #define LOOKING_MOVES_NOTHING ON_INTEL

@@ -245,7 +245,8 @@ static void word_checked(Actor *actor, int got, int want) {
 
 /* Collective calls in which one rank waits for all others: whether it is one. */
 static int met(Actor *actor, const Group *g, const char *poll) {
-    int one = 1, all = 0, everyone[MOST_RANKS];
+    int one = 1, all = 0, everyone[MOST_RANKS], ones[MOST_RANKS], counts[MOST_RANKS], places[MOST_RANKS];
+    MPI_Datatype types[MOST_RANKS];
     int64_t words[4] = {0};
     MPI_Comm made;
     MPI_Win window;
@@ -257,6 +258,17 @@ static int met(Actor *actor, const Group *g, const char *poll) {
     } else if (!strcmp(poll, "gather")) {
         /* A root for each, so that nobody can leave before all have come. */
         for (int r = 0; r < g->n; r++) OK(MPI_Gather(&one, 1, MPI_INT, everyone, 1, MPI_INT, r, g->comm));
+    } else if (!strcmp(poll, "scatter")) {
+        for (int r = 0; r < g->n; r++) ones[r] = 1;
+        for (int r = 0; r < g->n; r++) OK(MPI_Scatter(ones, 1, MPI_INT, &all, 1, MPI_INT, r, g->comm));
+        word_checked(actor, all, 1);
+    } else if (!strcmp(poll, "scan")) {
+        OK(MPI_Scan(&one, &all, 1, MPI_INT, MPI_SUM, g->comm));
+        word_checked(actor, all, g->me + 1);
+    } else if (!strcmp(poll, "alltoallw")) {
+        for (int r = 0; r < g->n; r++) ones[r] = counts[r] = 1, places[r] = r * sizeof(int), types[r] = MPI_INT;
+        OK(MPI_Alltoallw(ones, counts, places, types, everyone, counts, places, types, g->comm));
+        for (int r = 0; r < g->n; r++) word_checked(actor, everyone[r], 1);
     } else if (!strcmp(poll, "ibarrier")) {
         OK(MPI_Ibarrier(g->comm, &request));
         for (int flag = 0; !flag;) {
