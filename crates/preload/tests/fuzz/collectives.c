@@ -441,6 +441,7 @@ void run_collective(Actor *actor) {
     job->count = number(line, "count", 1);
     job->large = number(line, "large", 0);
     job->in_place = number(line, "inplace", 0) && !group->inter && job->name != BCAST && job->name != BARRIER;
+    if (IALLGATHERV_STANDS_STILL && job->name == ALLGATHERV) job->form = BLOCKING;
     if (IALLTOALLW_IN_PLACE_HANGS && job->name == ALLTOALLW && job->form != BLOCKING) job->in_place = 0;
     if (IALLTOALLV_IN_PLACE_IS_WRONG && job->name == ALLTOALLV && job->form != BLOCKING) job->in_place = 0;
     job->bottom = number(line, "bottom", 0);

@@ -45,6 +45,9 @@
 /* Intel MPI 2021.18: a rank that only calls MPI_Request_get_status does not always move its persistent collectives on. */
 #define LOOKING_MOVES_NOTHING ON_INTEL
 
+/* Intel MPI 2021.18: MPI_Iallgatherv of 140 KiB with empty blocks stands still for seconds on ranks that call MPI_Test or MPI_Iprobe over and over. */
+#define IALLGATHERV_STANDS_STILL ON_INTEL
+
 /* MPICH 5.0.2: threads that use files at the same time wait for ever, each for other ranks with the lock that the other needs. */
 #define FILES_OF_THREADS_HANG ON_MPICH
 
