@@ -104,7 +104,9 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let whole = kernel && direct(&task.output) && plain.types.iter().flatten().all(predefined);
     let input = task.input.as_ref();
     // What begins somewhere behind the program's address does so by numbers that are not looked at then.
-    let at = |region: &Region, buffer: *const c_void| region.bytes() == 0 || region.direct() == Some(buffer.cast_mut().cast());
+    let at = |region: &Region, buffer: *const c_void| {
+        region.bytes() == 0 || region.direct() == Some(buffer.cast_mut().cast())
+    };
     let whole = whole && at(&task.output, plain.receive) && input.is_none_or(|input| at(input, plain.send));
     let in_place_exchange = input.is_none() && task.call.collective == Collective::Alltoallv;
     if !whole || !input.is_none_or(direct) || in_place_exchange || session.observers.any() {

@@ -132,7 +132,13 @@ fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: H
 /// One buffer, from or to which everybody's data go.
 fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain {
     let types = Some([datatype, datatype]);
-    Plain { numbers: [count, datatype, root as usize, 0, 0], arrays: [None; ARRAYS], types, send: null(), receive: buffer }
+    Plain {
+        numbers: [count, datatype, root as usize, 0, 0],
+        arrays: [None; ARRAYS],
+        types,
+        send: null(),
+        receive: buffer,
+    }
 }
 
 /// No buffer.
