@@ -336,21 +336,13 @@ impl Caller<'_> {
         receive_type: Handle,
         root: i32,
     ) -> Outcome {
-        let Communicator { rank, size, .. } = *self.comm;
+        let rank = self.comm.rank;
         let at_root = root as usize == rank;
         let in_place = self.in_place_at(at_root, send)?;
         if let Some(said) = self.said {
             // SAFETY: the caller's promise.
-            let gets = at_root.then(|| unsafe { self.types.each_said(numbers, size, receive_type) });
-            let mine = match (in_place, &gets) {
-                (true, Some(gets)) => gets.as_ref().map(|gets| gets[rank]),
-                _ => self.types.size_said(sent, send_type),
-            };
-            said.note_exchange(
-                mine.map(|mine| only(size, root, mine)),
-                gets.unwrap_or(Some(vec![0; size])),
-                Some(root),
-            );
+            let (all, own) = unsafe { self.counts_said(root, (numbers, receive_type), (in_place, sent, send_type)) };
+            said.note_exchange(own, all, Some(root));
         }
         let root = self.root(root)?;
         let (mut output, mut gotten) = (Region::none(), Vec::new());
@@ -375,6 +367,32 @@ impl Caller<'_> {
         Ok(Task::new(call, input, output, bytes))
     }
 
+    /// What a rank of a gatherv or scatterv says of its counts: bytes from or for each rank, which are the root's, and its own block's, which
+    /// goes to the root or comes from there.
+    ///
+    /// # Safety
+    /// At the root there is a number for each rank.
+    unsafe fn counts_said(
+        &self,
+        root: i32,
+        (numbers, of_all): (Numbers, Handle),
+        (in_place, own, of_own): (bool, i64, Handle),
+    ) -> (Option<Vec<i128>>, Option<Vec<i128>>) {
+        let Communicator { rank, size, .. } = *self.comm;
+        let all = match root as usize == rank {
+            // SAFETY: the caller's promise.
+            true => unsafe { self.types.each_said(numbers, size, of_all) },
+            false => Some(vec![0; size]),
+        };
+        let own = match in_place {
+            true => all.as_ref().map(|all| all[rank]),
+            false => self.types.size_said(own, of_own),
+        };
+        let only_at_root = |own: i128| (0..size).map(|rank| if rank == root as usize { own } else { 0 }).collect();
+        let own = own.map(only_at_root);
+        (all, own)
+    }
+
     /// `MPI_Scatterv`: the root knows all counts, others their own.
     ///
     /// # Safety
@@ -388,21 +406,14 @@ impl Caller<'_> {
         (receive, received, receive_type): (Receive, i64, Handle),
         root: i32,
     ) -> Outcome {
-        let Communicator { rank, size, .. } = *self.comm;
+        let rank = self.comm.rank;
         let at_root = root as usize == rank;
         let in_place = self.in_place_at(at_root, receive.cast_const())?;
         if let Some(said) = self.said {
             // SAFETY: the caller's promise.
-            let gives = at_root.then(|| unsafe { self.types.each_said(numbers, size, send_type) });
-            let mine = match (in_place, &gives) {
-                (true, Some(gives)) => gives.as_ref().map(|gives| gives[rank]),
-                _ => self.types.size_said(received, receive_type),
-            };
-            said.note_exchange(
-                gives.unwrap_or(Some(vec![0; size])),
-                mine.map(|mine| only(size, root, mine)),
-                Some(root),
-            );
+            let (all, own) =
+                unsafe { self.counts_said(root, (numbers, send_type), (in_place, received, receive_type)) };
+            said.note_exchange(all, own, Some(root));
         }
         let root = self.root(root)?;
         let (mut input, mut given) = (Region::none(), Vec::new());
@@ -424,7 +435,7 @@ impl Caller<'_> {
         }
         let bytes = gotten.max(input.bytes());
         let call = moved(Collective::Scatterv, Amount::Own { given, gotten: vec![gotten], carried: Vec::new() }, root);
-        Ok(kept(call, input, output, gotten).of_bytes(bytes))
+        Ok(Task { bytes, ..kept(call, input, output, gotten) })
     }
 }
 
@@ -440,11 +451,6 @@ fn kept(call: RawCall, input: Region, output: Option<Region>, block: usize) -> T
     let gives = output.is_none();
     let output = output.unwrap_or_else(|| Region::room(block));
     Task { gives, ..Task::new(call, Some(input), output, block) }
-}
-
-/// Nothing for any rank but the root.
-fn only(size: usize, root: i32, bytes: i128) -> Vec<i128> {
-    (0..size).map(|rank| if rank as i64 == i64::from(root) { bytes } else { 0 }).collect()
 }
 
 /// What is moved as it is.

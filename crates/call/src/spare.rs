@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use crate::locks::lock;
 
-/// What was given back. Few, since few collectives are under way at the same time.
-static SPARE: Mutex<Vec<Vec<u128>>> = Mutex::new(Vec::new());
+/// What collectives have given back.
+static SPARE: Mutex<Spare> = Mutex::new(Spare(Vec::new()));
 
 /// No more are kept, nor more of all of them together than so many words of 16 bytes.
 const MOST: usize = 8;
@@ -17,28 +17,37 @@ pub(crate) fn take(bytes: usize) -> Vec<u128> {
     if words == 0 {
         return Vec::new();
     }
-    let mut spare = lock(&SPARE);
-    let fits = |room: &&(usize, usize)| room.1 >= words;
-    let rooms: Vec<(usize, usize)> = spare.iter().map(Vec::len).enumerate().collect();
-    // The smallest that is large enough.
-    match rooms.iter().filter(fits).min_by_key(|room| room.1) {
-        Some(&(index, _)) => spare.swap_remove(index),
-        None => {
-            drop(spare);
-            vec![0; words]
-        }
+    let known = lock(&SPARE).take(words);
+    known.unwrap_or_else(|| vec![0; words])
+}
+
+/// Gives room back.
+pub(crate) fn give(room: Vec<u128>) {
+    if !room.is_empty() {
+        lock(&SPARE).give(room);
     }
 }
 
-/// Gives room back. Where there is too much, what was given back first goes.
-pub(crate) fn give(room: Vec<u128>) {
-    if room.is_empty() || room.len() > MOST_WORDS {
-        return;
+/// Room that nobody uses. Few pieces, since few collectives are under way at the same time.
+struct Spare(Vec<Vec<u128>>);
+
+impl Spare {
+    /// The smallest that is large enough.
+    fn take(&mut self, words: usize) -> Option<Vec<u128>> {
+        let fitting = self.0.iter().enumerate().filter(|(_, room)| room.len() >= words);
+        let (index, _) = fitting.min_by_key(|(_, room)| room.len())?;
+        Some(self.0.swap_remove(index))
     }
-    let mut spare = lock(&SPARE);
-    spare.push(room);
-    while spare.len() > MOST || spare.iter().map(Vec::len).sum::<usize>() > MOST_WORDS {
-        spare.remove(0);
+
+    /// Where there is too much, what was given back first goes.
+    fn give(&mut self, room: Vec<u128>) {
+        if room.len() > MOST_WORDS {
+            return;
+        }
+        self.0.push(room);
+        while self.0.len() > MOST || self.0.iter().map(Vec::len).sum::<usize>() > MOST_WORDS {
+            self.0.remove(0);
+        }
     }
 }
 
@@ -48,20 +57,20 @@ mod tests {
 
     #[test]
     fn room_is_used_again_and_there_is_never_too_much_of_it() {
-        assert!(take(0).is_empty());
-        let (mut small, large) = (take(100), take(5000));
-        small[0] = 77;
+        let mut spare = Spare(Vec::new());
+        assert_eq!(spare.take(1), None);
+        let (small, large) = (vec![7; 10], vec![7; 500]);
         let (short, long) = (small.as_ptr() as usize, large.as_ptr() as usize);
-        give(small);
-        give(large);
-        let (large, small) = (take(5000), take(1));
+        spare.give(small);
+        spare.give(large);
+        let (large, small) = (spare.take(500).unwrap(), spare.take(1).unwrap());
         assert_eq!((large.as_ptr() as usize, small.as_ptr() as usize), (long, short), "the smallest that suffices");
-        (0..3 * MOST).for_each(|_| give(vec![0; 10]));
-        assert_eq!(lock(&SPARE).len(), MOST);
-        give(vec![0; MOST_WORDS]);
-        assert_eq!(lock(&SPARE).len(), 1, "it takes all that may be kept");
-        give(vec![0; MOST_WORDS + 1]);
-        assert_eq!(lock(&SPARE)[0].len(), MOST_WORDS);
-        lock(&SPARE).clear();
+        (0..3 * MOST).for_each(|_| spare.give(vec![0; 10]));
+        assert_eq!(spare.0.len(), MOST);
+        spare.give(vec![0; MOST_WORDS]);
+        assert_eq!(spare.0.len(), 1, "it takes all that may be kept");
+        spare.give(vec![0; MOST_WORDS + 1]);
+        assert_eq!(spare.0[0].len(), MOST_WORDS);
+        assert!(take(0).is_empty() && take(17).len() >= 2);
     }
 }

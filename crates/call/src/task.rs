@@ -39,11 +39,6 @@ impl Task {
         Task { call, input, output, gives: false, bytes, called: None }
     }
 
-    /// The same, said to be of so many bytes.
-    pub(crate) fn of_bytes(self, bytes: usize) -> Task {
-        Task { bytes, ..self }
-    }
-
     /// Whether ranks wait for each other. Where there is nothing to move, which all of them know, none does.
     #[inline]
     pub fn moves(&self) -> bool {

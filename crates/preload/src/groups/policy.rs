@@ -49,9 +49,9 @@ impl Wish<'_> {
 
     /// The algorithm for calls of which each rank knows its own counts: the one that the user names, or one for all such calls. `apart`: whether
     /// some ranks are reached through the MPI only. Or why the MPI's own serves them.
-    pub(crate) fn choice_for_own_counts(self, collective: Collective, apart: bool) -> Result<Choice, Reason> {
+    pub(crate) fn choice_for_own_counts(self, collective: Collective, apart: bool) -> Result<Choice, Unserved> {
         let name = match self.forced.map(|forced| &forced.server) {
-            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into())),
+            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into()).into()),
             Some(Server::Schedule(choice)) => return Ok(choice.clone()),
             None => match (collective, apart) {
                 (Collective::Alltoallv, false) => "spread-out",
@@ -59,10 +59,10 @@ impl Wish<'_> {
                 (Collective::Alltoallv, true) => "node-aware",
                 (_, false) => "linear",
                 // Nothing is gained by sending what the MPI would send.
-                (_, true) => return Err(Reason::UnknownCounts),
+                (_, true) => return Err(Reason::UnknownCounts.into()),
             },
         };
-        Choice::parse(collective, name).map_err(|error| Reason::NotJoined(error.to_string().into()))
+        Ok(Choice::parse(collective, name).map_err(Error::from)?)
     }
 
     /// The same as [`plan`](Wish::plan) for such a call, at a place that is reserved for it.

@@ -18,16 +18,13 @@ use crate::job::inside;
 use crate::requests::{self, Group, Member};
 use allhands_call::locks::lock;
 
-/// As many arrays as an alltoallw has.
-pub(super) const ARRAYS: usize = 6;
-
 /// Arguments that are a few numbers and two buffers.
 #[derive(Clone, Copy)]
-pub(super) struct Plain {
+pub(super) struct Plain<'a> {
     /// Counts, datatypes, the operation and the root, as the program gives them.
     pub(super) numbers: [usize; 5],
     /// Arrays of a number for each rank, of a vector collective.
-    pub(super) arrays: [Option<Numbers>; ARRAYS],
+    pub(super) arrays: &'a [Numbers],
     /// Which of the numbers are datatypes.
     pub(super) types: Option<[Handle; 2]>,
     /// Null where there is one buffer only.
@@ -66,7 +63,7 @@ pub(super) fn again(
     collective: Collective,
     function: &str,
     comm: Handle,
-    plain: &Plain,
+    plain: &Plain<'_>,
 ) -> Option<c_int> {
     let (member, place, in_place) = LAST.with_borrow(|last| {
         let last = last.as_ref()?;
@@ -97,7 +94,14 @@ pub(super) fn again(
 }
 
 /// Remembers a call for the next one, if its arguments are all there is to know.
-pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &Member, group: &Group, task: &Task) {
+pub(super) fn remember(
+    session: &Session,
+    comm: Handle,
+    plain: &Plain<'_>,
+    member: &Member,
+    group: &Group,
+    task: &Task,
+) {
     let direct = |region: &Region| region.direct().is_some();
     let predefined = |datatype: &Handle| session.job.types.basic(session.job.mpi.abi().handle(*datatype)).is_some();
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
@@ -115,15 +119,16 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
     let Some(place) = group.place() else { return };
     // Of a gatherv or a scatterv only the root has arrays, and others may have anything in their place.
     let gives = task.call.collective == Collective::Alltoallv || task.call.root == member.comm.rank;
-    let arrays = plain.arrays.iter().flatten().filter(|_| gives);
+    let given = if gives { plain.arrays } else { &[] };
     // SAFETY: the program's arrays have a number for each rank.
-    let Ok(arrays) = arrays.map(|array| unsafe { array.read(member.comm.size) }).collect::<Result<Vec<_>, _>>() else {
+    let Ok(arrays) = given.iter().map(|array| unsafe { array.read(member.comm.size) }).collect::<Result<Vec<_>, _>>()
+    else {
         return;
     };
     let derived = |(array, numbers): (&Numbers, &Vec<i64>)| {
         matches!(array, Numbers::Handles(..)) && !numbers.iter().all(|handle| predefined(&(*handle as Handle)))
     };
-    if plain.arrays.iter().flatten().zip(&arrays).any(derived) {
+    if given.iter().zip(&arrays).any(derived) {
         return;
     }
     LAST.set(Some(Last {
@@ -144,19 +149,19 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain, member: &
 
 impl Last {
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
-    fn has_arrays(&self, session: &Session, plain: &Plain) -> bool {
+    fn has_arrays(&self, session: &Session, plain: &Plain<'_>) -> bool {
         if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
             return false;
         }
-        let arrays = plain.arrays.iter().flatten();
-        let as_many = arrays.clone().count() * self.ranks == self.arrays.len();
+        let as_many = plain.arrays.len() * self.ranks == self.arrays.len();
+        let mut arrays = plain.arrays.iter().zip(self.arrays.chunks(self.ranks));
         // SAFETY: the program's arrays have a number for each rank.
-        as_many && arrays.zip(self.arrays.chunks(self.ranks)).all(|(array, known)| unsafe { array.are(known) })
+        as_many && arrays.all(|(array, known)| unsafe { array.are(known) })
     }
 
     /// Whether the buffers are two that need no look.
     #[inline]
-    fn fits(&self, session: &Session, plain: &Plain) -> bool {
+    fn fits(&self, session: &Session, plain: &Plain<'_>) -> bool {
         // They were looked at then.
         if self.buffers == (plain.send, plain.receive) && !device::seen() {
             return true;

@@ -10,7 +10,7 @@ use allhands_call::{Numbers, Receive, Send};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use super::again::{ARRAYS, Plain};
+use super::again::Plain;
 use super::begin::{Asked, begin, prepare};
 use super::narrow::{self, narrowed};
 use super::own::{exported, function};
@@ -99,21 +99,19 @@ macro_rules! length {
 fn blocks(
     (send, sent, send_type): (Send, usize, Handle),
     (receive, received, receive_type): (Receive, usize, Handle),
-) -> Plain {
+) -> Plain<'static> {
     let types = Some([send_type, receive_type]);
-    Plain { numbers: [sent, send_type, received, receive_type, 0], arrays: [None; ARRAYS], types, send, receive }
+    Plain { numbers: [sent, send_type, received, receive_type, 0], arrays: &[], types, send, receive }
 }
 
 /// The same to or from a root. What other ranks need not give counts for nothing, but is the same in the next call like it.
-fn rooted(plain: Plain, root: c_int) -> Plain {
+fn rooted(plain: Plain<'_>, root: c_int) -> Plain<'_> {
     let [sent, send_type, received, receive_type, _] = plain.numbers;
     Plain { numbers: [sent, send_type, received, receive_type, root as usize], ..plain }
 }
 
 /// The same with arrays.
-fn arrays<const N: usize>(plain: Plain, given: [Numbers; N]) -> Plain {
-    let mut arrays = [None; ARRAYS];
-    given.into_iter().enumerate().for_each(|(index, array)| arrays[index] = Some(array));
+fn arrays<'a>(plain: Plain<'_>, arrays: &'a [Numbers]) -> Plain<'a> {
     Plain { arrays, ..plain }
 }
 
@@ -124,25 +122,19 @@ fn types(at: Send) -> Numbers {
 }
 
 /// What is combined, and where to; the root, or 0 if there is none.
-fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle, root: c_int) -> Plain {
+fn reduction(send: Send, receive: Receive, count: usize, datatype: Handle, op: Handle, root: c_int) -> Plain<'static> {
     let (numbers, types) = ([count, datatype, op, root as usize, 0], Some([datatype, datatype]));
-    Plain { numbers, arrays: [None; ARRAYS], types, send, receive }
+    Plain { numbers, arrays: &[], types, send, receive }
 }
 
 /// One buffer, from or to which everybody's data go.
-fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain {
+fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain<'static> {
     let types = Some([datatype, datatype]);
-    Plain {
-        numbers: [count, datatype, root as usize, 0, 0],
-        arrays: [None; ARRAYS],
-        types,
-        send: null(),
-        receive: buffer,
-    }
+    Plain { numbers: [count, datatype, root as usize, 0, 0], arrays: &[], types, send: null(), receive: buffer }
 }
 
 /// No buffer.
-const NONE: Plain = Plain { numbers: [0; 5], arrays: [None; ARRAYS], types: None, send: null(), receive: null_mut() };
+const NONE: Plain<'static> = Plain { numbers: [0; 5], arrays: &[], types: None, send: null(), receive: null_mut() };
 
 fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
     Asked { function, name, comm, request }
@@ -186,7 +178,7 @@ caller => unsafe {
     caller.alltoallv((send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
 },
 plain arrays(blocks((send, 0, send_type), (receive, 0, receive_type)),
-    [sent.into(), from.into(), received.into(), to.into()]) }
+    &[sent.into(), from.into(), received.into(), to.into()]) }
 collective! { Allreduce "Allreduce" "allreduce"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.allreduce(send, receive, count.into(), datatype, op),
@@ -211,7 +203,7 @@ caller => unsafe {
     caller.alltoallw((send, sent.into(), from.into(), send_types), (receive, received.into(), to.into(), receive_types))
 },
 plain arrays(Plain { types: None, ..blocks((send, 0, 0), (receive, 0, 0)) },
-    [sent.into(), from.into(), types(send_types), received.into(), to.into(), types(receive_types)]) }
+    &[sent.into(), from.into(), types(send_types), received.into(), to.into(), types(receive_types)]) }
 collective! { Gather "Gather" "gather"
 (send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, root: c_int,
  comm: Handle) on comm,
@@ -230,7 +222,7 @@ caller => unsafe {
     caller.gatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type, root)
 },
 plain arrays(rooted(blocks((send, sent as usize, send_type), (receive, 0, receive_type)), root),
-    [counts.into(), places.into()]) }
+    &[counts.into(), places.into()]) }
 collective! { Scatterv "Scatterv" "scatterv"
 (send: Send, counts: Counts, places: Places, send_type: Handle, receive: Receive, received: Count,
  receive_type: Handle, root: c_int, comm: Handle) on comm from root,
@@ -239,7 +231,7 @@ caller => unsafe {
     caller.scatterv(send, counts.into(), places.into(), send_type, (receive, received.into(), receive_type), root)
 },
 plain arrays(rooted(blocks((send, 0, send_type), (receive, received as usize, receive_type)), root),
-    [counts.into(), places.into()]) }
+    &[counts.into(), places.into()]) }
 collective! { Scan "Scan" "scan"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.scan(send, receive, count.into(), datatype, op),

@@ -43,7 +43,7 @@ pub(super) fn serve(
     collective: Collective,
     (function, name): (&str, &'static str),
     comm: Handle,
-    plain: Option<Plain>,
+    plain: Option<Plain<'_>>,
     read: impl FnOnce(Caller<'_>) -> Outcome,
     own: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -108,7 +108,7 @@ impl Call<'_> {
     /// The algorithm that served it; none where there was nothing to do.
     fn attempt(
         &mut self,
-        plain: Option<Plain>,
+        plain: Option<Plain<'_>>,
         read: impl FnOnce(Caller<'_>) -> Outcome,
     ) -> Result<Option<Arc<Chosen>>, Unserved> {
         let session = self.session;

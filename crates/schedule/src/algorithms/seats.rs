@@ -37,7 +37,11 @@ pub(crate) fn placing_seats<'a>(
 
 /// The level parameter's legal values, either way, for the sweep.
 pub(crate) fn level_variants(problem: &crate::Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
-    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
-    either_way(variants)
+    either_way(levels(problem))
+}
+
+/// The level parameter's legal values; the first is the default.
+pub(crate) fn levels(problem: &crate::Problem) -> Vec<String> {
+    let others = (2..=problem.topology.depth()).map(|level| format!("level={level}"));
+    std::iter::once(String::new()).chain(others).collect()
 }

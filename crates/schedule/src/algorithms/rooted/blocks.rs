@@ -22,7 +22,7 @@ use super::{from_root, k_nomial};
 use crate::algorithms::allreduce::whole::home;
 use crate::algorithms::binomial;
 use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
-use crate::algorithms::seats::{LEVEL, output_of};
+use crate::algorithms::seats::{LEVEL, levels, output_of};
 use crate::compose::{embed, flip, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe};
@@ -137,10 +137,7 @@ struct Regions {
 
 impl Regions {
     fn leader(&self, region: usize) -> usize {
-        match region == self.topology.region_of(self.level, self.root) {
-            true => self.root,
-            false => self.topology.rank_at(self.topology.region(self.level, region).start),
-        }
+        super::leader(&self.topology, self.level, self.root, region)
     }
 
     /// From region to region, as the ranks that act for them see it; regions are numbered from the root's on.
@@ -251,9 +248,8 @@ pub(crate) fn hierarchical_cost(problem: &Problem, parameters: &Parameters) -> C
 /// Every level and a few radices; either way inside.
 pub(crate) fn hierarchical_variants(problem: &Problem) -> Vec<String> {
     let regions = problem.topology.regions(1);
-    let mut variants = vec![String::new()];
+    let mut variants = levels(problem);
     variants.extend((regions > 2).then(|| format!("radix={regions}")));
-    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
     // On one node a meeting of all was never faster than messages, on 2 and 4 ranks of 2 cores.
     if regions > 1 { either_way(variants) } else { variants }
 }

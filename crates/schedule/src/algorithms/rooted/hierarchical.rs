@@ -85,10 +85,7 @@ impl Spread {
 
     /// Who acts for a region.
     fn leader(&self, region: usize) -> usize {
-        match region == self.topology.region_of(self.level, self.root) {
-            true => self.root,
-            false => self.topology.rank_at(self.topology.region(self.level, region).start),
-        }
+        super::leader(&self.topology, self.level, self.root, region)
     }
 
     fn rounds(&self, rank: usize) -> Vec<Round> {

@@ -24,11 +24,19 @@ use crate::compose::{embed, flip, placing, reverse};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe, collect};
 use crate::schedule::push_span;
-use crate::{Problem, Result, Round, Space, Span};
+use crate::{Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const CYCLIC_SHIFT: &[Parameter] = &[windows::RADIX, windows::PORTS];
 pub(crate) const PIECES: &[Parameter] =
     &[Parameter { name: "pieces", values: "circulant or ring: how the pieces are exchanged", default: "circulant" }];
+
+/// Who acts for a region: the root for its own, the first rank for each other.
+fn leader(topology: &Topology, level: usize, root: usize, region: usize) -> usize {
+    match region == topology.region_of(level, root) {
+        true => root,
+        false => topology.rank_at(topology.region(level, region).start),
+    }
+}
 
 /// The bcast of member 0, whose `blocks` are in place, to all of `size`.
 pub(crate) fn binomial_bcast(size: usize, me: usize, blocks: usize) -> Vec<Round> {

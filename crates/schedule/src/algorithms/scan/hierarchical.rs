@@ -14,7 +14,7 @@ use super::{Places, exclusive_123, exclusive_123_rounds, inclusive};
 use crate::algorithms::allreduce::whole::{Group, home};
 use crate::algorithms::binomial;
 use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
-use crate::algorithms::seats::LEVEL;
+use crate::algorithms::seats::{LEVEL, levels};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Collective, Combine, Problem, Result, Round, Span, Topology};
@@ -127,8 +127,7 @@ fn hand_down(near: &Group<'_>) -> Vec<Round> {
 
 /// Every level; either way inside, but on one node, where a meeting of all was never faster than messages.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
-    variants.extend((2..=problem.topology.depth()).map(|level| format!("level={level}")));
+    let variants = levels(problem);
     if problem.topology.regions(1) > 1 { either_way(variants) } else { variants }
 }
 
