@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_model::{Allowance, Amount, Machine, Ranked, best_choices, memory};
-use allhands_schedule::{Choice, Collective, Error, Problem, Result, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Error, Graph, Problem, Result, Topology, algorithms};
 
 use crate::server::Server;
 use crate::tuning::Tuning;
@@ -129,6 +129,7 @@ struct Question {
     class: usize,
     library: bool,
     allowance: Allowance,
+    graph: Option<Arc<Graph>>,
 }
 
 /// What a communicator can do besides sending messages.
@@ -261,6 +262,7 @@ impl Evidence {
             class: size(bytes, able.allowance),
             library: able.library,
             allowance: able.allowance,
+            graph: problem.graph.clone(),
         };
         // Held while thinking: who asks the same waits for the answer.
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -284,7 +286,9 @@ impl Evidence {
 
     /// The fastest of those that were measured and can serve.
     fn measured(&self, problem: &Problem, bytes: usize, able: Abilities) -> Option<Decision> {
-        let advice = self.tuning.as_ref()?.advice(problem.collective, &problem.topology, bytes);
+        // What was measured on one graph says nothing of another.
+        let tuning = self.tuning.as_ref().filter(|_| problem.graph.is_none());
+        let advice = tuning?.advice(problem.collective, &problem.topology, bytes);
         let serves = |server: &Server| match server {
             Server::Library => able.library && able.allowance.memory.is_none(),
             Server::Schedule(choice) => {
@@ -304,7 +308,7 @@ impl Evidence {
             0 => Topology::regular(1, problem.ranks())?,
             _ => problem.topology.clone(),
         };
-        let typical = Problem::new(problem.collective, topology).with_reduction(problem.reduction);
+        let typical = Problem { counts: Vec::new(), root: 0, topology, ..problem.clone() };
         let crowded = self.cores.filter(|&cores| cores < problem.ranks());
         let of_a_core = |many: usize, cores: usize| many as f64 / cores as f64;
         let (ranks, nodes) = (problem.ranks(), typical.topology.regions(1));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use allhands_model::Allowance;
-use allhands_schedule::{Choice, Collective, Problem, Reduction, Topology};
+use allhands_schedule::{Choice, Collective, Graph, Knowledge, Problem, Reduction, Space, Topology};
 
 use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
 use crate::company::{Company, Design, Wanted};
@@ -86,6 +86,7 @@ struct Shape {
     element: (Option<Type>, usize),
     operation: Option<(Option<Operation>, usize)>,
     root: usize,
+    graph: Option<Arc<Graph>>,
     options: Options,
 }
 
@@ -111,6 +112,7 @@ struct Ask<'a> {
     amount: Amount,
     element: (Type, usize),
     root: usize,
+    graph: Option<Arc<Graph>>,
     reducer: Option<Arc<dyn Reducer>>,
     operation: String,
     predefined: Option<Operation>,
@@ -122,6 +124,28 @@ struct Ask<'a> {
     place: Option<&'a Place>,
     /// What is done while others are waited for.
     meanwhile: &'a dyn Fn(),
+}
+
+/// Of blocks in a neighbourhood, for which it is settled whether they are aggregated: powers of eight.
+const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
+
+/// What a collective is about besides its amount: a special rank, or who talks to whom.
+#[derive(Default)]
+struct About {
+    root: usize,
+    graph: Option<Arc<Graph>>,
+}
+
+impl From<usize> for About {
+    fn from(root: usize) -> About {
+        About { root, graph: None }
+    }
+}
+
+impl From<&Arc<Graph>> for About {
+    fn from(graph: &Arc<Graph>) -> About {
+        About { root: 0, graph: Some(graph.clone()) }
+    }
 }
 
 /// So many counts are told one by one.
@@ -139,11 +163,11 @@ impl Ask<'_> {
     }
 
     /// Bytes of all blocks together, the same on every rank.
-    fn all_bytes(&self, ranks: usize) -> usize {
+    fn all_bytes(&self, problem: &Problem) -> usize {
         let elements = match &self.amount {
             Amount::Listed(counts) => counts.iter().fold(0usize, |all, &count| all.saturating_add(count)),
             Amount::Own { .. } => unreachable!("what ranks know alone is no memory of theirs together"),
-            Amount::Each(count) => count.saturating_mul(self.collective.blocks(ranks).unwrap_or(1)),
+            Amount::Each(count) => count.saturating_mul(problem.blocks().unwrap_or(1)),
         };
         elements.saturating_mul(self.element.1)
     }
@@ -163,7 +187,12 @@ impl Ask<'_> {
                 format!("{} counts, {all} in all, of check sum {number:x},", counts.len())
             }
         };
-        format!("{} of {amount} x {}{operation}{rooted} by {algorithm}", self.collective, self.element.0.name())
+        let graph = self
+            .graph
+            .as_ref()
+            .map(|graph| format!(" on a graph of {} edges and check sum {:x}", graph.edges(), graph.fingerprint()));
+        let graph = graph.unwrap_or_default();
+        format!("{} of {amount} x {}{operation}{rooted}{graph} by {algorithm}", self.collective, self.element.0.name())
     }
 }
 
@@ -253,6 +282,7 @@ impl Comm {
             amount: call.amount.clone(),
             element: (call.element, call.element.size()),
             root: call.root,
+            graph: call.graph.clone(),
             reducer: None,
             operation: String::new(),
             predefined: None,
@@ -283,6 +313,28 @@ impl Comm {
             }
         }
         Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
+    }
+
+    /// See [`RawComm::along_edges`](raw::RawComm::along_edges).
+    pub(crate) fn along_edges(&self, collective: Collective, graph: &Arc<Graph>) -> Result<(Choice, String)> {
+        let problem = Problem::new(collective, self.company.topology.clone()).with_graph(graph.clone())?;
+        let evidence = self.evidence.borrow().clone();
+        let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
+        let decide = |bytes: usize| evidence.choose(self.company.seating, &problem, bytes, able);
+        let short = decide(SIZES_OF_BLOCKS[0])?;
+        let Server::Schedule(choice) = short.server else { unreachable!("the MPI's own was not asked for") };
+        let why = short.why.to_string();
+        if choice.knowledge() == Knowledge::Own {
+            return Ok((choice, why));
+        }
+        for bytes in &SIZES_OF_BLOCKS[1..] {
+            let straight = matches!(decide(*bytes)?.server, Server::Schedule(one) if one.knowledge() == Knowledge::Own);
+            if straight {
+                let choice = Choice::parse(collective, &format!("{choice}:straight={bytes}"))?;
+                return Ok((choice, format!("{why}; longer blocks go straight")));
+            }
+        }
+        Ok((choice, why))
     }
 
     /// This rank cannot go on: those who wait for it get to know.
@@ -436,6 +488,7 @@ impl Comm {
             amount: ask.amount.clone(),
             element: ask.element,
             root: ask.root,
+            graph: ask.graph.clone(),
             operation: ask.operation.clone(),
             predefined: ask.predefined,
             commutative: ask.commutative,
@@ -492,11 +545,38 @@ impl Comm {
         let reduction = Reduction { commutative: ask.commutative, identical };
         let mut problem =
             Problem::new(ask.collective, self.company.topology.clone()).with_root(ask.root)?.with_reduction(reduction);
-        if let Amount::Listed(counts) = &ask.amount {
-            problem = problem.with_counts(counts.clone())?;
+        if let Some(graph) = &ask.graph {
+            problem = problem.with_graph(graph.clone())?;
+        }
+        match &ask.amount {
+            Amount::Listed(counts) => problem = problem.with_counts(counts.clone())?,
+            Amount::Own { given, gotten, carried } if problem.graph.is_some() => {
+                problem.counts = self.known_sizes(&problem, given, gotten, carried);
+            }
+            _ => {}
         }
         ask.amount.fits(&problem, ask.element.1)?;
         Ok(problem)
+    }
+
+    /// The sizes of blocks of a neighbourhood as far as this rank knows them; nothing follows from the others.
+    fn known_sizes(
+        &self,
+        problem: &Problem,
+        given: &[usize],
+        gotten: &[usize],
+        carried: &[(usize, usize)],
+    ) -> Vec<usize> {
+        let blocks = problem.blocks().unwrap_or(0);
+        let mut sizes = vec![0; blocks];
+        for (space, known) in [(Space::Input, given), (Space::Output, gotten)] {
+            let positions = problem.extent(space, self.company.me, blocks).min(known.len());
+            for (position, &size) in known[..positions].iter().enumerate() {
+                sizes[problem.block_at(space, self.company.me, position, blocks)] = size;
+            }
+        }
+        carried.iter().for_each(|&(block, size)| sizes[block] = size);
+        sizes
     }
 
     /// A plan that the MPI library performs.
@@ -578,7 +658,8 @@ impl Comm {
             None => {
                 // All members find the same: they are neighbours, and the size is that of the call.
                 let clear = prepared.shares() && !self.company.apart;
-                let clear = if clear { chunk_for(&self.company.topology, ask.all_bytes(self.size())) } else { None };
+                let clear =
+                    if clear { chunk_for(&self.company.topology, ask.all_bytes(prepared.problem())) } else { None };
                 let (plan, key, chunk) = self.join(signature, clear)?;
                 (Place { key, link: self.link(plan)? }, chunk)
             }
@@ -623,10 +704,11 @@ impl Comm {
         collective: Collective,
         amount: Amount,
         op: Option<Op<T>>,
-        root: usize,
+        about: impl Into<About>,
         options: &Options,
     ) -> Result<Plan<T>> {
-        Ok(Plan::new(self.core(self.ask(collective, amount, op.as_ref(), root, options)?)?, self.rank.clone()))
+        let ask = self.ask(collective, amount, op.as_ref(), about.into(), options)?;
+        Ok(Plan::new(self.core(ask)?, self.rank.clone()))
     }
 
     fn ask<'a, T: Element>(
@@ -634,7 +716,7 @@ impl Comm {
         collective: Collective,
         amount: Amount,
         op: Option<&Op<T>>,
-        root: usize,
+        About { root, graph }: About,
         options: &'a Options,
     ) -> Result<Ask<'a>> {
         let predefined = op.and_then(|op| op.identity().0);
@@ -643,6 +725,7 @@ impl Comm {
             amount,
             element: (T::TYPE, size_of::<T>()),
             root,
+            graph,
             reducer: op.map(Op::reducer).transpose()?,
             operation: op.map(Op::name).unwrap_or_default(),
             predefined,
@@ -660,14 +743,16 @@ impl Comm {
         collective: Collective,
         amount: Amount,
         op: Option<Op<T>>,
-        root: usize,
+        about: impl Into<About>,
     ) -> Result<Plan<T>> {
+        let About { root, graph } = about.into();
         let shape = Shape {
             collective,
             amount,
             element: (Some(T::TYPE), size_of::<T>()),
             operation: op.as_ref().map(Op::identity),
             root,
+            graph,
             options: Options::default(),
         };
         let _inside = self.rank.enter();
@@ -675,8 +760,9 @@ impl Comm {
         let core = match known {
             Some(core) => core,
             None => {
+                let about = About { root, graph: shape.graph.clone() };
                 let core =
-                    self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), root, &shape.options)?)?;
+                    self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), about, &shape.options)?)?;
                 let operation = op.map(|op| Box::new(op) as Box<dyn Any>);
                 let weight = raw::weight(collective, &shape.amount, shape.element.1, self.size());
                 let cached = Cached { core: core.clone(), _operation: operation };

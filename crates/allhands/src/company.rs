@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use allhands_schedule::{Collective, Prepared, Schedule, Topology};
+use allhands_schedule::{Collective, Graph, Prepared, Schedule, Topology};
 
 use crate::choose::Evidence;
 use crate::error::Result;
@@ -42,6 +42,7 @@ pub(crate) struct Wanted {
     pub(crate) amount: Amount,
     pub(crate) element: (Type, usize),
     pub(crate) root: usize,
+    pub(crate) graph: Option<Arc<Graph>>,
     /// How it is said, and known.
     pub(crate) operation: String,
     pub(crate) predefined: Option<Operation>,

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 pub enum Amount {
     /// Every block of this many elements; for a vector that the algorithm cuts up (allreduce, bcast, reduce, scan), all of it.
     Each(usize),
-    /// A size for each block: for each rank, or in an alltoall for each pair, source-major.
+    /// A size for each block: for each rank, in an alltoall for each pair, source-major, or for each edge of a graph.
     Listed(Vec<usize>),
     /// What this rank knows without being told by ranks of other nodes: a size for each block that it gives, for each that it gets, and for each that
-    /// it carries for another rank. Of an alltoallv, a gatherv or a scatterv. Only some algorithms can do with it
+    /// it carries for another rank. Of an alltoallv, a gatherv, a scatterv or a neighbourhood collective. Only some algorithms can do with it
     /// ([`Knowledge`](allhands_schedule::Knowledge)), and ranks have to agree on which.
     Own {
         /// Of each block of the input.
@@ -40,7 +40,7 @@ impl Amount {
                 let all = given.iter().chain(gotten).chain(carried.iter().map(|(_, count)| count));
                 all.copied().try_fold(0usize, usize::checked_add)
             }
-            Amount::Each(count) => count.checked_mul(problem.collective.blocks(ranks).unwrap_or(1)),
+            Amount::Each(count) => count.checked_mul(problem.blocks().unwrap_or(1)),
         };
         match elements.and_then(|elements| elements.checked_mul(element)) {
             Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
@@ -82,13 +82,16 @@ impl<'a> Layout<'a> {
         let mut layout = Layout { problem, rank, blocks, element, amount, starts, input_starts, output_starts };
         match amount {
             Amount::Each(_) => {}
-            Amount::Listed(counts) if problem.collective.family() == Collective::Alltoall => {
-                let ranks = problem.ranks();
+            Amount::Listed(counts) => {
                 layout.starts = starts_of(counts.iter().copied());
-                layout.input_starts = starts_of(counts[rank * ranks..(rank + 1) * ranks].iter().copied());
-                layout.output_starts = starts_of((0..ranks).map(|source| counts[source * ranks + rank]));
+                if by_position(problem.collective) {
+                    let of = |space| {
+                        let positions = 0..problem.extent(space, rank, blocks);
+                        starts_of(positions.map(|position| counts[problem.block_at(space, rank, position, blocks)]))
+                    };
+                    (layout.input_starts, layout.output_starts) = (of(Space::Input), of(Space::Output));
+                }
             }
-            Amount::Listed(counts) => layout.starts = starts_of(counts.iter().copied()),
             Amount::Own { given, gotten, .. } => {
                 layout.input_starts = starts_of(given.iter().copied());
                 layout.output_starts = starts_of(gotten.iter().copied());
@@ -152,7 +155,7 @@ impl<'a> Layout<'a> {
         let at = match (self.problem.collective.family(), space) {
             (Collective::Allgather | Collective::Gather, Space::Input) => 0,
             (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 0,
-            (Collective::Alltoall, _) => position * self.elements(block),
+            _ if by_position(self.problem.collective) => position * self.elements(block),
             _ => self.start(block),
         };
         Bytes { at: at * self.element, len: self.elements(block) * self.element }
@@ -171,6 +174,11 @@ impl<'a> Layout<'a> {
     pub(crate) fn scratch_len(&self, position: usize) -> usize {
         self.elements(position % self.blocks) * self.element
     }
+}
+
+/// Whether a rank's blocks are some of all, and lie one after the other.
+fn by_position(collective: Collective) -> bool {
+    collective.family() == Collective::Alltoall || collective.has_graph()
 }
 
 /// The size of a block that is carried, if it is known.

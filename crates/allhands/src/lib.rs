@@ -53,7 +53,7 @@ mod threads;
 mod tuning;
 mod world;
 
-pub use allhands_schedule::Topology;
+pub use allhands_schedule::{Graph, Topology};
 pub use choose::{Decision, Evidence, Grounds, Why};
 pub use comm::Comm;
 pub use error::{Error, Result};

@@ -66,7 +66,8 @@ fn counted(mut sizes: impl Iterator<Item = usize>) -> bool {
 impl Native {
     /// Whether MPI has the type and the operation.
     pub(crate) fn serves(collective: Collective, element: Type, operation: Option<Operation>) -> bool {
-        !matches!(element, Type::F16 | Type::BF16) && (operation.is_some() || !collective.reduces())
+        let known = !matches!(element, Type::F16 | Type::BF16) && (operation.is_some() || !collective.reduces());
+        known && !collective.has_graph()
     }
 
     /// Without a communicator it cannot run.
@@ -91,8 +92,11 @@ impl Native {
             None if collective.reduces() => return Err(needs("a predefined operation; name another algorithm")),
             None => 0,
         };
+        if collective.has_graph() {
+            return Err(needs("a communicator that has the graph; call it there, or name another algorithm"));
+        }
         let p = problem.ranks();
-        let blocks = collective.blocks(p).unwrap_or(1);
+        let blocks = problem.blocks().unwrap_or(1);
         let layout = Layout::new(problem, me, blocks, element.size(), amount);
         let (mut send, mut receive, mut fits) = (Parts::default(), Parts::default(), true);
         match collective {
@@ -221,6 +225,10 @@ impl Native {
                 }
                 Collective::Scan => mpi.scan(from, to, count, datatype, op, comm),
                 Collective::Exscan => mpi.exscan(from, to, count, datatype, op, comm),
+                Collective::NeighborAllgather
+                | Collective::NeighborAllgatherv
+                | Collective::NeighborAlltoall
+                | Collective::NeighborAlltoallv => unreachable!("refused when it was made"),
                 Collective::Barrier => mpi.barrier(comm),
             }?;
         }
@@ -264,6 +272,10 @@ impl Native {
                 }
                 Collective::Scan => mpi.iscan(from, to, count, datatype, op, comm),
                 Collective::Exscan => mpi.iexscan(from, to, count, datatype, op, comm),
+                Collective::NeighborAllgather
+                | Collective::NeighborAllgatherv
+                | Collective::NeighborAlltoall
+                | Collective::NeighborAlltoallv => unreachable!("refused when it was made"),
                 Collective::Barrier => mpi.ibarrier(comm),
             }?
         });

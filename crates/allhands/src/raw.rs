@@ -15,6 +15,7 @@
 //!     element: Type::F64,
 //!     operation: Some(Operation::Sum.into()),
 //!     root: 0,
+//!     graph: None,
 //! };
 //! let mut plan = comm.plan(&call, &Options::new())?;
 //! let (x, mut y) = ([1.0_f64; 3], [0.0_f64; 3]);
@@ -28,7 +29,7 @@ mod node_counts;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use allhands_schedule::{Choice, Collective};
+use allhands_schedule::{Choice, Collective, Graph};
 
 use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
@@ -58,6 +59,7 @@ pub use node_counts::NodeCounts;
 ///     element: Type::U8,
 ///     operation: None,
 ///     root: 2,
+///     graph: None,
 /// };
 /// # let _ = call;
 /// ```
@@ -71,8 +73,10 @@ pub struct RawCall {
     pub element: Type,
     /// How they are combined, in a reduction.
     pub operation: Option<RawOperation>,
-    /// The special rank of bcast and reduce; 0 otherwise.
+    /// The special rank of a rooted collective; 0 otherwise.
     pub root: usize,
+    /// Who talks to whom in a neighbourhood collective: as much of the graph as concerns the ranks of this one's node, or all of it.
+    pub graph: Option<Arc<Graph>>,
 }
 
 impl RawCall {
@@ -83,7 +87,7 @@ impl RawCall {
     /// # use allhands::kernels::Type;
     /// # use allhands::raw::{Amount, RawCall};
     /// # use allhands_schedule::Collective;
-    /// # let call = |count| RawCall { collective: Collective::Allgather, amount: Amount::Each(count), element: Type::U8, operation: None, root: 0 };
+    /// # let call = |count| RawCall { collective: Collective::Allgather, amount: Amount::Each(count), element: Type::U8, operation: None, root: 0, graph: None };
     /// assert!(call(1 << 20).weight(16) > 16 << 20);
     /// assert!(call(1).weight(16) < call(1).weight(1000));
     /// ```
@@ -117,7 +121,8 @@ pub(crate) fn weight(collective: Collective, amount: &Amount, element: usize, ra
         Amount::Listed(counts) => {
             let all = counts.iter().fold(0u64, |all, &count| all.saturating_add(count as u64));
             // In an alltoall a rank has its share of all pairs.
-            let share = if collective.family() == Collective::Alltoall { all / ranks.max(1) } else { all };
+            let shared = collective.family() == Collective::Alltoall || collective.has_graph();
+            let share = if shared { all / ranks.max(1) } else { all };
             (share, 8 * counts.len() as u64)
         }
     };
@@ -220,23 +225,48 @@ impl RawComm {
         Ok(Reserved { comm: self.0.clone(), place: self.0.reserve()? })
     }
 
-    /// What tells the ranks of a node the sizes of blocks that they carry for each other in an alltoallv by an algorithm of which they need to
-    /// know no more. All ranks call it in the same order as they make plans; it waits for nobody.
+    /// What tells the ranks of a node the sizes of blocks that they carry for each other in an alltoallv, or along the edges of a graph, by an algorithm
+    /// of which they need to know no more. All ranks call it in the same order as they make plans; it waits for nobody.
     ///
     /// ```no_run
     /// # use allhands::raw::{Amount, RawComm};
-    /// # use allhands_schedule::{Choice, Collective};
+    /// # use allhands_schedule::{Choice, Collective, Graph};
     /// # fn example(comm: &RawComm, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
     /// let node_aware = Choice::parse(Collective::Alltoallv, "node-aware").unwrap();
-    /// let mut counts = comm.node_counts(&node_aware)?;
+    /// let mut counts = comm.node_counts(&node_aware, None)?;
     /// counts.start(&given, &gotten)?;
     /// counts.plan().wait()?;
     /// let amount = Amount::Own { given, gotten, carried: counts.carried() };
     /// # Ok(amount)
     /// # }
     /// ```
-    pub fn node_counts(&self, choice: &Choice) -> Result<NodeCounts> {
-        NodeCounts::new(self, choice)
+    pub fn node_counts(&self, choice: &Choice, graph: Option<&Arc<Graph>>) -> Result<NodeCounts> {
+        NodeCounts::new(self, choice, graph)
+    }
+
+    /// What serves neighbourhood collectives on a graph, of which ranks know sizes of their own, and why: settled from the graph alone, so that
+    /// it is the same on every rank, all of which pass the whole graph. Aggregating what goes to a node pays for short blocks; from which size on they
+    /// go straight is settled, too.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use allhands::raw::RawComm;
+    /// # use allhands_schedule::{Collective, Graph};
+    /// # fn example(comm: &RawComm) -> Result<(), allhands::Error> {
+    /// let graph = Arc::new(Graph::square(comm.size()));
+    /// let (choice, why) = comm.along_edges(Collective::NeighborAlltoall, &graph)?;
+    /// println!("{choice}: {why}"); // node-aware:lanes=1:straight=4096: ...
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn along_edges(&self, collective: Collective, graph: &Arc<Graph>) -> Result<(Choice, String)> {
+        self.0.along_edges(collective, graph)
+    }
+
+    /// The part of a graph that the ranks of this one's node have to do with.
+    pub fn part_of(&self, graph: &Graph) -> Graph {
+        let (topology, me) = (self.0.topology(), self.rank());
+        graph.around(|rank| topology.region_of(1, rank) == topology.region_of(1, me))
     }
 
     /// Whether some ranks are reached by MPI's messages only; the same on every rank.
@@ -438,6 +468,7 @@ mod tests {
             element: Type::U64,
             operation: Some(Operation::Sum.into()),
             root: 0,
+            graph: None,
         };
         comm.raw_plan(&call, &Options::new(), &|| ())
     }
@@ -500,6 +531,7 @@ mod tests {
                 element: Type::U8,
                 operation: None,
                 root: 0,
+                graph: None,
             };
             let options = Options::new().unshared(true);
             let late = comm.rank() == 0;
@@ -528,7 +560,7 @@ mod tests {
 
     fn exchange(counts: Vec<usize>) -> RawCall {
         let (collective, amount) = (Collective::Alltoallv, Amount::Listed(counts));
-        RawCall { collective, amount, element: Type::U8, operation: None, root: 0 }
+        RawCall { collective, amount, element: Type::U8, operation: None, root: 0, graph: None }
     }
 
     #[test]
@@ -561,6 +593,7 @@ mod tests {
                         element: Type::U64,
                         operation: Some(Operation::Sum.into()),
                         root: 0,
+                        graph: None,
                     };
                     comm.plan(&call, &alone)
                 };
@@ -599,6 +632,7 @@ mod tests {
                 element: Type::U64,
                 operation: Some(Operation::Sum.into()),
                 root: 0,
+                graph: None,
             };
             let alone = Options::new().unshared(true);
             if comm.rank() == 1 {
@@ -638,6 +672,7 @@ mod tests {
                 element: Type::U8,
                 operation: Some(Operation::Sum.into()),
                 root: 0,
+                graph: None,
             };
             let shared = Options::new().algorithm("smp:local=shared");
             // Rank 1 comes to the second plan only after its first run, for which it needs rank 0.

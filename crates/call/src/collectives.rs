@@ -455,7 +455,7 @@ fn kept(call: RawCall, input: Region, output: Option<Region>, block: usize) -> T
 
 /// What is moved as it is.
 fn moved(collective: Collective, amount: Amount, root: usize) -> RawCall {
-    RawCall { collective, amount, element: Type::U8, operation: None, root }
+    RawCall { collective, amount, element: Type::U8, operation: None, root, graph: None }
 }
 
 /// A block that a rank sends has as many bytes as it says that it receives: MPI asks for it, but does not look.

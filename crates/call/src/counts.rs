@@ -7,7 +7,7 @@ use allhands_schedule::Collective;
 /// The call by which each rank tells all others so many counts. No call of a program's is one of words.
 pub fn told(counts: usize) -> RawCall {
     let (collective, amount) = (Collective::Allgather, Amount::Each(counts));
-    RawCall { collective, amount, element: Type::U64, operation: None, root: 0 }
+    RawCall { collective, amount, element: Type::U64, operation: None, root: 0, graph: None }
 }
 
 /// The algorithm for it: short messages, few of them.

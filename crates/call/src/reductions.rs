@@ -138,7 +138,7 @@ impl Caller<'_> {
         let to = if output == 0 && !in_place { null_mut() } else { receive.cast() };
         let output = region(to, if in_place { input.max(output) } else { output })?;
         let input = if in_place { None } else { Some(region(send.cast_mut().cast(), input)?) };
-        let call = RawCall { collective, amount, element, operation: Some(operation), root };
+        let call = RawCall { collective, amount, element, operation: Some(operation), root, graph: None };
         Ok(Task { called, ..Task::new(call, input, output, bytes) })
     }
 }

@@ -74,7 +74,7 @@ impl Task {
                 return Err(Error::Size { rank: me, other, expected, came }.into());
             }
         }
-        Ok(RawCall { amount: Amount::Listed(all), ..self.call })
+        Ok(RawCall { amount: Amount::Listed(all), ..self.call.clone() })
     }
 
     /// Runs it: on the program's memory if the data lie there one after the other, else on copies.
@@ -229,7 +229,14 @@ mod tests {
     /// From so many bytes at `from` to so many at `to`.
     fn task(from: *mut u8, given: usize, to: *mut u8, expected: usize) -> Task {
         let amount = Amount::Each(given);
-        let call = RawCall { collective: Collective::Allgather, amount, element: Type::U8, operation: None, root: 0 };
+        let call = RawCall {
+            collective: Collective::Allgather,
+            amount,
+            element: Type::U8,
+            operation: None,
+            root: 0,
+            graph: None,
+        };
         let region = |at, count| Region::new(at, count, Datatype::element(0, 1)).unwrap();
         Task::new(call, Some(region(from, given)), region(to, expected), given)
     }

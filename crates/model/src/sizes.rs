@@ -94,13 +94,14 @@ impl<'a> Sizes<'a> {
     }
 
     fn span(&self, rank: usize, span: &Span) -> u64 {
-        let alltoall = self.problem.collective.family() == Collective::Alltoall;
+        let family = self.problem.collective.family();
+        let owned = matches!(span.space, Space::Input | Space::Output);
         let single = matches!(
-            (self.problem.collective.family(), span.space),
+            (family, span.space),
             (Collective::Allgather | Collective::Gather, Space::Input)
                 | (Collective::ReduceScatter | Collective::Scatter, Space::Output)
         );
-        if single || (alltoall && span.space != Space::Scratch && span.space != Space::Shared) {
+        if single || (owned && (family == Collective::Alltoall || family.has_graph())) {
             let block = |position| self.problem.block_at(span.space, rank, position, self.blocks);
             return (span.first..span.end()).map(|position| self.run(block(position), block(position) + 1)).sum();
         }

@@ -6,6 +6,7 @@
 //! | allreduce of B blocks | ceil(log_{k+1} p) | ceil(2 B (p-1) / p) |
 //! | gather, scatter | ceil(log_{k+1} p) | p - 1 |
 //! | bcast, reduce, scan, exscan of B blocks | ceil(log_{k+1} p) | B |
+//! | neighbourhood collectives | 1, if somebody has another neighbour than itself | its blocks for others, or from them |
 //! | barrier | ceil(log_{k+1} p) | 0 |
 //!
 //! With k ports, what a rank knows, or what has been told of it, grows at most (k+1)-fold in a round. For an allreduce,
@@ -16,7 +17,7 @@
 use serde::Serialize;
 
 use crate::math::ceil_log;
-use crate::{Collective, Local, Problem, Schedule};
+use crate::{Collective, Edge, Graph, Local, Problem, Schedule};
 
 /// What no schedule for a problem can beat.
 ///
@@ -46,6 +47,9 @@ impl Bounds {
         let topology = &problem.topology;
         let ports = ports.max(1);
         let (_, largest) = topology.region_sizes(1);
+        if let Some(graph) = &problem.graph {
+            return along_edges(problem, graph);
+        }
         Bounds {
             steps: ceil_log(ports.saturating_add(1), problem.ranks()),
             blocks: busiest(problem, blocks),
@@ -69,6 +73,34 @@ impl Bounds {
 pub fn ports(schedules: &[Schedule]) -> usize {
     let rounds = schedules.iter().flat_map(|schedule| &schedule.rounds);
     rounds.map(|round| round.sends.len().max(round.recvs.len())).max().unwrap_or(0)
+}
+
+/// Of a neighbourhood collective: what each rank, and each node, gives to others and gets from them.
+fn along_edges(problem: &Problem, graph: &Graph) -> Bounds {
+    let topology = &problem.topology;
+    let gathers = problem.collective.family() == Collective::NeighborAllgather;
+    let crossing = |groups: usize, of: &dyn Fn(usize) -> usize, share: &dyn Fn(usize) -> usize| {
+        let (mut left, mut entered) = (vec![Vec::new(); groups], vec![Vec::new(); groups]);
+        for number in 0..graph.edges() {
+            let Edge { from, to, .. } = graph.edge(number);
+            if of(from) != of(to) {
+                let block = if gathers { from } else { number };
+                left[of(from)].push(block);
+                entered[of(to)].push(block);
+            }
+        }
+        let different = |mut blocks: Vec<usize>| {
+            blocks.sort_unstable();
+            blocks.dedup();
+            blocks.len()
+        };
+        let most = |(group, blocks): (usize, Vec<usize>)| different(blocks).div_ceil(share(group));
+        left.into_iter().enumerate().chain(entered.into_iter().enumerate()).map(most).max().unwrap_or(0)
+    };
+    let blocks = crossing(problem.ranks(), &|rank| rank, &|_| 1);
+    let node = |rank| topology.region_of(1, rank);
+    let far_blocks = crossing(topology.regions(1), &node, &|node| topology.region(1, node).len());
+    Bounds { steps: blocks.min(1), blocks, far_steps: far_blocks.min(1), far_blocks }
 }
 
 fn busiest(problem: &Problem, blocks: usize) -> usize {

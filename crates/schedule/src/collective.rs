@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::schedule::Space;
-use crate::{Error, Result, Topology};
+use crate::{Error, Graph, Result, Topology};
 
 /// The collectives, named as MPI names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,13 +40,21 @@ pub enum Collective {
     Scan,
     /// Rank `r` gets the reduction of the vectors of ranks `0..r`; rank 0 gets nothing.
     Exscan,
+    /// Everybody gets the block of each of its neighbours.
+    NeighborAllgather,
+    /// The same with a size for each rank.
+    NeighborAllgatherv,
+    /// Everybody has a block for each of its neighbours.
+    NeighborAlltoall,
+    /// The same with a size for each edge.
+    NeighborAlltoallv,
     /// Nobody leaves before everybody has come.
     Barrier,
 }
 
 impl Collective {
     /// All of them.
-    pub const ALL: [Collective; 16] = [
+    pub const ALL: [Collective; 20] = [
         Collective::Allgather,
         Collective::Allgatherv,
         Collective::Alltoall,
@@ -61,6 +70,10 @@ impl Collective {
         Collective::Scatterv,
         Collective::Scan,
         Collective::Exscan,
+        Collective::NeighborAllgather,
+        Collective::NeighborAllgatherv,
+        Collective::NeighborAlltoall,
+        Collective::NeighborAlltoallv,
         Collective::Barrier,
     ];
 
@@ -82,6 +95,10 @@ impl Collective {
             Collective::Scatterv => "scatterv",
             Collective::Scan => "scan",
             Collective::Exscan => "exscan",
+            Collective::NeighborAllgather => "neighbor_allgather",
+            Collective::NeighborAllgatherv => "neighbor_allgatherv",
+            Collective::NeighborAlltoall => "neighbor_alltoall",
+            Collective::NeighborAlltoallv => "neighbor_alltoallv",
             Collective::Barrier => "barrier",
         }
     }
@@ -94,6 +111,8 @@ impl Collective {
             Collective::ReduceScatterBlock => Collective::ReduceScatter,
             Collective::Gatherv => Collective::Gather,
             Collective::Scatterv => Collective::Scatter,
+            Collective::NeighborAllgatherv => Collective::NeighborAllgather,
+            Collective::NeighborAlltoallv => Collective::NeighborAlltoall,
             other => other,
         }
     }
@@ -119,29 +138,20 @@ impl Collective {
         matches!(self, Collective::Allreduce | Collective::Bcast | Collective::Reduce) || self.prefixes()
     }
 
-    /// Whether a rank that calls it in MPI knows of the counts those of its own blocks only. (The root of a gatherv or a scatterv knows all.)
+    /// Whether blocks move along the edges of a graph.
+    pub fn has_graph(self) -> bool {
+        matches!(self.family(), Collective::NeighborAllgather | Collective::NeighborAlltoall)
+    }
+
+    /// Whether a rank that calls it in MPI knows of the counts those of its own blocks only. (The root of a gatherv or a scatterv knows all.) So it is
+    /// with all neighbourhood collectives: sizes are the same for ranks that are connected, and only for those.
     ///
     /// ```
     /// use allhands_schedule::Collective;
     /// assert!(Collective::Alltoallv.hides_counts() && !Collective::Allgatherv.hides_counts());
     /// ```
     pub fn hides_counts(self) -> bool {
-        matches!(self, Collective::Alltoallv | Collective::Gatherv | Collective::Scatterv)
-    }
-
-    /// How many blocks there are among so many ranks, where that is not the algorithm's to say: one for each rank, or for each pair.
-    ///
-    /// ```
-    /// use allhands_schedule::Collective;
-    /// assert_eq!([Collective::Gather, Collective::Alltoall, Collective::Scan].map(|one| one.blocks(4)), [Some(4), Some(16), None]);
-    /// ```
-    pub fn blocks(self, ranks: usize) -> Option<usize> {
-        match self.family() {
-            _ if self.cuts() => None,
-            Collective::Alltoall => Some(ranks * ranks),
-            Collective::Barrier => Some(0),
-            _ => Some(ranks),
-        }
+        matches!(self, Collective::Alltoallv | Collective::Gatherv | Collective::Scatterv) || self.has_graph()
     }
 }
 
@@ -194,17 +204,41 @@ pub struct Problem {
     pub topology: Topology,
     /// The special rank of a rooted collective; 0 otherwise.
     pub root: usize,
-    /// Sizes of the blocks, where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv) or for each pair,
-    /// source-major (alltoallv). Empty means equal.
+    /// Who talks to whom in a neighbourhood collective; none otherwise.
+    pub graph: Option<Arc<Graph>>,
+    /// Sizes of the blocks, where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv, neighbor_allgatherv), for each pair,
+    /// source-major (alltoallv), or for each edge (neighbor_alltoallv). Empty means equal.
     pub counts: Vec<usize>,
     /// What the reduction allows.
     pub reduction: Reduction,
 }
 
 impl Problem {
-    /// With root 0, equal counts and a commutative reduction.
+    /// With root 0, equal counts and a commutative reduction; in a neighbourhood collective with the [graph of a square](Graph::square).
     pub fn new(collective: Collective, topology: Topology) -> Problem {
-        Problem { collective, topology, root: 0, counts: Vec::new(), reduction: Reduction::default() }
+        let graph = collective.has_graph().then(|| Arc::new(Graph::square(topology.ranks())));
+        Problem { collective, topology, root: 0, graph, counts: Vec::new(), reduction: Reduction::default() }
+    }
+
+    /// With another graph; before the counts.
+    ///
+    /// ```
+    /// use allhands_schedule::{Collective, Graph, Problem, Topology};
+    /// let ring = Graph::parse("torus:16", 16)?;
+    /// let problem = Problem::new(Collective::NeighborAlltoall, Topology::regular(4, 4)?).with_graph(ring.into())?;
+    /// assert_eq!(problem.blocks(), Some(32));
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn with_graph(self, graph: Arc<Graph>) -> Result<Problem> {
+        if !self.collective.has_graph() {
+            let fact = format!("{} has no graph", self.collective);
+            return Err(Error::Graph { fact, remedy: "leave it out, or ask for a neighbourhood collective".into() });
+        }
+        if graph.ranks() != self.ranks() {
+            let fact = format!("a graph of {} ranks for {}", graph.ranks(), self.ranks());
+            return Err(Error::Graph { fact, remedy: "give one of as many".into() });
+        }
+        Ok(Problem { graph: Some(graph), ..self })
     }
 
     /// With another root.
@@ -223,7 +257,11 @@ impl Problem {
         };
         let wanted = match self.collective {
             Collective::Allgatherv | Collective::ReduceScatter | Collective::Gatherv | Collective::Scatterv => ranks,
+            Collective::NeighborAllgatherv => ranks,
             Collective::Alltoallv => ranks * ranks,
+            Collective::NeighborAlltoallv => self.edges(),
+            Collective::NeighborAllgather => return none(Some(Collective::NeighborAllgatherv)),
+            Collective::NeighborAlltoall => return none(Some(Collective::NeighborAlltoallv)),
             Collective::Allgather => return none(Some(Collective::Allgatherv)),
             Collective::Alltoall => return none(Some(Collective::Alltoallv)),
             Collective::Gather => return none(Some(Collective::Gatherv)),
@@ -247,6 +285,29 @@ impl Problem {
         self.topology.ranks()
     }
 
+    fn edges(&self) -> usize {
+        self.graph.as_ref().map_or(0, |graph| graph.edges())
+    }
+
+    /// How many blocks there are, where that is not the algorithm's to say: one for each rank, for each pair, or for each edge.
+    ///
+    /// ```
+    /// use allhands_schedule::{Collective, Problem, Topology};
+    /// let four = Topology::flat(4)?;
+    /// let blocks = |collective| Problem::new(collective, four.clone()).blocks();
+    /// assert_eq!([Collective::Gather, Collective::Alltoall, Collective::Scan].map(blocks), [Some(4), Some(16), None]);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn blocks(&self) -> Option<usize> {
+        match self.collective.family() {
+            _ if self.collective.cuts() => None,
+            Collective::Alltoall => Some(self.ranks() * self.ranks()),
+            Collective::NeighborAlltoall => Some(self.edges()),
+            Collective::Barrier => Some(0),
+            _ => Some(self.ranks()),
+        }
+    }
+
     /// How many positions a space the caller owns has on a rank, when vectors are cut into `blocks`.
     /// Scratch and shared memory have no bound of their own.
     pub fn extent(&self, space: Space, rank: usize, blocks: usize) -> usize {
@@ -259,6 +320,14 @@ impl Problem {
             (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 1,
             (Collective::Gather, Space::Output) | (Collective::Scatter, Space::Input) => at_root(p),
             (Collective::Allgather | Collective::Alltoall | Collective::ReduceScatter, _) => p,
+            (Collective::NeighborAllgather, Space::Input) => 1,
+            (Collective::NeighborAllgather | Collective::NeighborAlltoall, space) => {
+                let degree = |graph: &Graph| match space {
+                    Space::Input => graph.outgoing(rank).len(),
+                    _ => graph.incoming(rank).len(),
+                };
+                self.graph.as_deref().map_or(0, degree)
+            }
             (Collective::Exscan, Space::Output) if rank == 0 => 0,
             (Collective::Bcast, Space::Input) | (Collective::Reduce, Space::Output) => at_root(blocks),
             _ => blocks,
@@ -274,7 +343,27 @@ impl Problem {
             (Collective::ReduceScatter | Collective::Scatter, Space::Output) => rank,
             (Collective::Alltoall, Space::Input) => rank * p + position,
             (Collective::Alltoall, Space::Output) => position * p + rank,
+            (Collective::NeighborAllgather, Space::Input) => rank,
+            (Collective::NeighborAllgather | Collective::NeighborAlltoall, space) => {
+                let Some(graph) = &self.graph else { return position };
+                match space {
+                    Space::Input => graph.outgoing(rank).start + position,
+                    _ if self.collective.family() == Collective::NeighborAlltoall => graph.incoming(rank)[position],
+                    _ => graph.edge(graph.incoming(rank)[position]).from,
+                }
+            }
             _ => position,
+        }
+    }
+
+    /// The rank that a block comes from; `None` where several contribute.
+    pub fn contributor(&self, block: usize) -> Option<usize> {
+        match self.collective.family() {
+            Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => Some(block),
+            Collective::Alltoall => Some(block / self.ranks()),
+            Collective::NeighborAlltoall => self.graph.as_ref().map(|graph| graph.edge(block).from),
+            Collective::Bcast | Collective::Scatter => Some(self.root),
+            _ => None,
         }
     }
 

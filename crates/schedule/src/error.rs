@@ -130,6 +130,14 @@ pub enum Error {
         /// How many would be right.
         wanted: usize,
     },
+    /// A graph that is none, or not of these ranks.
+    #[error("{fact}; {remedy}")]
+    Graph {
+        /// What is wrong with it.
+        fact: String,
+        /// What would be right.
+        remedy: String,
+    },
     /// A schedule file that does not parse.
     #[error("line {line}: {fact}")]
     Text {

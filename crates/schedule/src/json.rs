@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"collective": name, "algorithm": name, "ranks": p, "root": rank or null, "topology": nested lists of ranks,
-//!  outermost level first, "blocks": n, "counts": {"steps", "maxima", "formula", "bound"}, "schedule": [
+//!  outermost level first, "edges": [[from, its block, to, its block], ...] or null, "blocks": n, "counts": {"steps", "maxima", "formula", "bound"}, "schedule": [
 //!   {"rank": r, "scratch": positions, "rounds": [
 //!     {"send": [{"to": rank, "spans": [[space, first, count], ...]}],
 //!      "recv": [{"from": rank, "spans": [...], "combine": null | "after" | "before"}],
@@ -15,7 +15,7 @@
 use serde::ser::{SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use crate::{Bounds, Combine, Cost, Counts, Local, Problem, Recv, Round, Schedule, Send, Span, Topology};
+use crate::{Bounds, Combine, Cost, Counts, Edge, Local, Problem, Recv, Round, Schedule, Send, Span, Topology};
 
 /// Schedules with what they are for and what they cost, to be serialised.
 ///
@@ -53,13 +53,18 @@ impl<'a> Document<'a> {
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Problem { collective, topology, root, .. } = self.problem;
-        let mut object = serializer.serialize_struct("Document", 8)?;
+        let Problem { collective, topology, root, graph, .. } = self.problem;
+        let edges = graph.as_ref().map(|graph| {
+            let listed = |edge: Edge| [edge.from, edge.out, edge.to, edge.into];
+            (0..graph.edges()).map(|edge| listed(graph.edge(edge))).collect::<Vec<_>>()
+        });
+        let mut object = serializer.serialize_struct("Document", 9)?;
         object.serialize_field("collective", collective.name())?;
         object.serialize_field("algorithm", self.algorithm)?;
         object.serialize_field("ranks", &self.problem.ranks())?;
         object.serialize_field("root", &collective.rooted().then_some(root))?;
         object.serialize_field("topology", topology)?;
+        object.serialize_field("edges", &edges)?;
         object.serialize_field("blocks", &self.blocks)?;
         object.serialize_field("counts", &self.counts())?;
         object.serialize_field("schedule", &self.schedules)?;
@@ -226,7 +231,8 @@ mod tests {
         let ensemble: Ensemble = ALL_KINDS.parse().unwrap();
         let json = to_value(Document::of(&ensemble)).unwrap();
         let keys: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
-        let mut documented = ["collective", "algorithm", "ranks", "root", "topology", "blocks", "counts", "schedule"];
+        let mut documented =
+            ["collective", "algorithm", "ranks", "root", "topology", "edges", "blocks", "counts", "schedule"];
         documented.sort_unstable();
         assert_eq!(keys, documented);
         assert_eq!(json["root"], json!(1));

@@ -338,6 +338,8 @@ impl Choice {
         match (self.algorithm.collective, self.algorithm.name) {
             (Collective::Alltoall, "spread-out" | "pairwise") => Knowledge::Own,
             (Collective::Gather | Collective::Scatter, "linear") => Knowledge::Own,
+            (Collective::NeighborAllgather | Collective::NeighborAlltoall, "direct") => Knowledge::Own,
+            (Collective::NeighborAllgather | Collective::NeighborAlltoall, "node-aware") => Knowledge::Node,
             (Collective::Alltoall, "node-aware" | "hierarchical" | "multi-leader") if plain => Knowledge::Node,
             _ => Knowledge::All,
         }

@@ -22,7 +22,9 @@
 //! end
 //! ```
 //!
-//! `counts 3 1 4` gives sizes where blocks differ, `reduction non-commutative identical` what is asked of a reduction.
+//! A neighbourhood collective has a line `neighbors 0: from 1 2 to 2 2` for every rank: whom it gets blocks from, and whom it has blocks for, in
+//! their order. Where a rank has several for another, they come in the order in which they are sent, unless `from 2.1 2.0` says which of them
+//! is which. `counts 3 1 4` gives sizes where blocks differ, `reduction non-commutative identical` what is asked of a reduction.
 //! A span is `space[first]` or `space[first..end]`, `end` not included; a message carries several, or none. `recv 1
 //! combine-before` and `combine-before a -> b` put the other operand first: `b = a op b`. `meet 1` waits for this rank's
 //! region of level 1. Blank lines, indentation and `# comments` are free. The last line is `end`, so that a file cut in
@@ -33,8 +35,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::{
-    Collective, Combine, Ensemble, Error, Few, Local, Problem, Recv, Reduction, Result, Round, Schedule, Send, Space,
-    Span, Topology,
+    Collective, Combine, Edge, Ensemble, Error, Few, Graph, Local, Problem, Recv, Reduction, Result, Round, Schedule,
+    Send, Space, Span, Topology,
 };
 
 const FIRST_LINE: &str = "allhands schedule 1";
@@ -115,12 +117,15 @@ impl fmt::Display for Schedule {
 /// ```
 impl fmt::Display for Ensemble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { collective, topology, root, counts, reduction } = &self.problem;
+        let Problem { collective, topology, root, graph, counts, reduction } = &self.problem;
         writeln!(f, "{FIRST_LINE}\ncollective {collective}\nalgorithm {}", self.algorithm)?;
         if *root != 0 || collective.rooted() {
             writeln!(f, "root {root}")?;
         }
         writeln!(f, "topology {topology}\nblocks {}", self.blocks)?;
+        if let Some(graph) = graph {
+            (0..graph.ranks()).try_for_each(|rank| writeln!(f, "neighbors {}", Neighbors::of(graph, rank)))?;
+        }
         if !counts.is_empty() {
             let counts: Vec<_> = counts.iter().map(ToString::to_string).collect();
             writeln!(f, "counts {}", counts.join(" "))?;
@@ -132,6 +137,90 @@ impl fmt::Display for Ensemble {
         }
         self.schedules.iter().try_for_each(|schedule| write!(f, "{schedule}"))?;
         writeln!(f, "end")
+    }
+}
+
+/// A rank's line of a graph.
+struct Neighbors {
+    rank: usize,
+    /// From whom, and which of the edges from there.
+    sources: Vec<(usize, Option<usize>)>,
+    destinations: Vec<usize>,
+}
+
+impl Neighbors {
+    fn of(graph: &Graph, rank: usize) -> Neighbors {
+        let edges: Vec<Edge> = graph.incoming(rank).iter().map(|&edge| graph.edge(edge)).collect();
+        let before = |edge: &Edge| edges.iter().filter(|other| other.from == edge.from && other.out < edge.out).count();
+        let mut next: BTreeMap<usize, usize> = BTreeMap::new();
+        let in_order = edges.iter().all(|edge| {
+            let next = next.entry(edge.from).or_default();
+            *next += 1;
+            before(edge) + 1 == *next
+        });
+        let source = |edge: &Edge| (edge.from, (!in_order).then(|| before(edge)));
+        Neighbors {
+            rank,
+            sources: edges.iter().map(source).collect(),
+            destinations: graph.destinations(rank).collect(),
+        }
+    }
+
+    fn read(text: &str) -> Line<Neighbors> {
+        let form = || format!("{text:?} is no list of neighbors; expected such as `neighbors 0: from 1 2 to 2 2`");
+        let (rank, lists) = text.split_once(':').ok_or_else(form)?;
+        let (sources, destinations) =
+            lists.trim().strip_prefix("from").and_then(|rest| rest.split_once("to")).ok_or_else(form)?;
+        let source = |text: &str| match text.split_once('.') {
+            Some((rank, which)) => Ok((number(rank, "a rank")?, Some(number(which, "a place among edges")?))),
+            None => Ok((number(text, "a rank")?, None)),
+        };
+        Ok(Neighbors {
+            rank: number(rank.trim(), "a rank")?,
+            sources: sources.split_whitespace().map(source).collect::<Line<_>>()?,
+            destinations: destinations.split_whitespace().map(|rank| number(rank, "a rank")).collect::<Line<_>>()?,
+        })
+    }
+
+    /// The graph of all ranks' lines.
+    fn graph(lines: Vec<Neighbors>, ranks: usize) -> Line<Graph> {
+        let mut lists = vec![None; ranks];
+        for Neighbors { rank, sources, destinations } in lines {
+            let list =
+                lists.get_mut(rank).ok_or_else(|| format!("`neighbors {rank}` names no rank; there are {ranks}"))?;
+            once(list, &format!("neighbors {rank}"), (sources, destinations))?;
+        }
+        let missing = |rank: usize| format!("the line `neighbors {rank}` is missing; every rank needs one");
+        let lists = lists.into_iter().enumerate().map(|(rank, list)| list.ok_or_else(|| missing(rank)));
+        let lists = lists.collect::<Line<Vec<_>>>()?;
+        let plain: Vec<_> = (lists.iter())
+            .map(|(sources, destinations)| (sources.iter().map(|(from, _)| *from).collect(), destinations.clone()))
+            .collect();
+        let graph = Graph::from_lists(&plain).map_err(|error| error.to_string())?;
+        let mut edges: Vec<Edge> = (0..graph.edges()).map(|edge| graph.edge(edge)).collect();
+        for (rank, (sources, _)) in lists.iter().enumerate() {
+            for (into, &(from, which)) in sources.iter().enumerate() {
+                let Some(which) = which else { continue };
+                let mut ours = graph.outgoing(from).filter(|&edge| graph.edge(edge).to == rank);
+                let edge = ours
+                    .nth(which)
+                    .ok_or_else(|| format!("rank {rank} has no block {from}.{which}: there are fewer"))?;
+                edges[edge].into = into;
+            }
+        }
+        Graph::new(ranks, edges).map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Display for Neighbors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: from", self.rank)?;
+        for (from, which) in &self.sources {
+            write!(f, " {from}")?;
+            which.map_or(Ok(()), |which| write!(f, ".{which}"))?;
+        }
+        f.write_str(" to")?;
+        self.destinations.iter().try_for_each(|to| write!(f, " {to}"))
     }
 }
 
@@ -176,6 +265,7 @@ struct Header {
     root: Option<usize>,
     topology: Option<Topology>,
     blocks: Option<usize>,
+    neighbors: Vec<Neighbors>,
     counts: Option<Vec<usize>>,
     reduction: Option<Reduction>,
 }
@@ -279,13 +369,17 @@ impl Header {
             "root" => once(&mut self.root, word, number(rest, "a rank")?),
             "topology" => once(&mut self.topology, word, rest.parse().map_err(|error: Error| error.to_string())?),
             "blocks" => once(&mut self.blocks, word, limited(rest, "a number of blocks")?),
+            "neighbors" => {
+                self.neighbors.push(Neighbors::read(rest)?);
+                Ok(())
+            }
             "counts" => {
                 let counts: Line<Vec<usize>> = rest.split_whitespace().map(|count| number(count, "a count")).collect();
                 once(&mut self.counts, word, counts?)
             }
             "reduction" => once(&mut self.reduction, word, reduction(rest)?),
             _ => Err(format!(
-                "{word:?} is not known here; expected collective, algorithm, root, topology, blocks, counts, reduction or rank"
+                "{word:?} is not known here; expected collective, algorithm, root, topology, blocks, neighbors, counts, reduction or rank"
             )),
         }
     }
@@ -298,7 +392,14 @@ impl Header {
         let topology = self.topology.take().ok_or_else(|| missing("topology", "2x2"))?;
         self.blocks.ok_or_else(|| missing("blocks", "4"))?;
         self.algorithm.get_or_insert_with(|| NAMELESS.into());
+        let (ranks, lines) = (topology.ranks(), std::mem::take(&mut self.neighbors));
+        let graph =
+            (collective.has_graph() || !lines.is_empty()).then(|| Neighbors::graph(lines, ranks)).transpose()?;
         let problem = Problem::new(collective, topology).with_root(self.root.unwrap_or(0));
+        let problem = problem.and_then(|problem| match graph {
+            Some(graph) => problem.with_graph(graph.into()),
+            None => Ok(problem),
+        });
         let problem = problem.and_then(|problem| match self.counts.take() {
             Some(counts) => problem.with_counts(counts),
             None => Ok(problem),

@@ -334,7 +334,11 @@ fn put(memory: &mut HashMap<(Space, usize), Bag>, place: (Space, usize), mut bag
 fn wanted(problem: &Problem, blocks: usize) -> Vec<BTreeMap<usize, Bag>> {
     let p = problem.ranks();
     let bag = |me: usize, block: usize| match problem.collective.family() {
-        Collective::Allgather | Collective::Gather => vec![(block, block)],
+        Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => vec![(block, block)],
+        Collective::NeighborAlltoall => {
+            let graph = problem.graph.as_ref().unwrap();
+            vec![((0..p).find(|&rank| graph.outgoing(rank).contains(&block)).unwrap(), block)]
+        }
         Collective::Alltoall => vec![(block / p, block)],
         Collective::Bcast | Collective::Scatter => vec![(problem.root, block)],
         Collective::Scan => (0..=me).map(|rank| (rank, block)).collect(),

@@ -4,7 +4,7 @@
 mod common;
 
 use allhands_schedule::{
-    Choice, Collective, Counts, Error, Knowledge, Problem, Round, Schedule, Space, Topology, algorithms, verify,
+    Choice, Collective, Counts, Error, Graph, Knowledge, Problem, Round, Schedule, Space, Topology, algorithms, verify,
 };
 use common::FAMILIES;
 use rayon::prelude::*;
@@ -34,6 +34,11 @@ fn problems(collective: Collective, topology: &Topology) -> Vec<Problem> {
         roots.dedup();
         return roots.into_iter().map(|root| problem.clone().with_root(root).unwrap()).collect();
     }
+    if collective.has_graph() {
+        let around = Graph::parse(&format!("torus:{p}:corners"), p).unwrap();
+        let graphs = [Graph::square(p), around, Graph::random(p, 3, p as u64), Graph::new(p, vec![]).unwrap()];
+        return graphs.map(|graph| problem.clone().with_graph(graph.into()).unwrap()).into();
+    }
     vec![problem]
 }
 
@@ -52,13 +57,19 @@ fn check_all(problem: &Problem) -> Vec<Result<bool, String>> {
 fn knows_enough(knowledge: Knowledge, problem: &Problem, schedule: &Schedule) -> bool {
     let (p, topology) = (problem.ranks(), &problem.topology);
     let near = |rank: usize| topology.region_of(1, rank) == topology.region_of(1, schedule.rank);
+    let ends = |block: usize| match (problem.collective, &problem.graph) {
+        (Collective::NeighborAlltoall, Some(graph)) => vec![graph.edge(block).from, graph.edge(block).to],
+        (_, Some(graph)) => std::iter::once(block).chain(graph.destinations(block)).collect(),
+        _ => vec![block / p, block % p],
+    };
     let known = |block: usize| match knowledge {
         Knowledge::Own => false,
-        Knowledge::Node => near(block / p) || near(block % p),
+        Knowledge::Node => ends(block).into_iter().any(near),
         Knowledge::All => true,
     };
+    let blocks = problem.blocks().unwrap_or(1).max(1);
     schedule.rounds.iter().flat_map(Round::spans).all(|(span, _)| match span.space {
-        Space::Scratch => (span.first..span.end()).all(|position| known(position % (p * p).max(1))),
+        Space::Scratch => (span.first..span.end()).all(|position| known(position % blocks)),
         Space::Shared => knowledge == Knowledge::All,
         _ => true,
     })

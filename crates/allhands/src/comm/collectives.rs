@@ -1,6 +1,8 @@
 //! The collectives of a communicator, one definition each: a plan, the same with options, and calls that make or find their plan themselves.
 
-use allhands_schedule::Collective;
+use std::sync::Arc;
+
+use allhands_schedule::{Collective, Graph};
 
 use super::Comm;
 use crate::error::{Error, Result};
@@ -499,6 +501,116 @@ collective! {
     /// ```
     call exscan(input: &[T], output: &mut [T], op: Op<T>)
         => |_| (Amount::Each(input.len()), Some(op), 0), run(input, output);
+}
+
+collective! {
+    /// The elements of all neighbours.
+    NeighborAllgather [<T: Element>] T, (graph: &Arc<Graph>, count: usize) => |_| (Amount::Each(count), None, graph);
+
+    /// A plan to gather `count` elements of every neighbour, in the order of the graph's edges that end at this rank. Every rank passes the same graph.
+    plan neighbor_allgather_plan;
+    plan neighbor_allgather_plan_with;
+
+    /// Gathers `mine` of every neighbour into `theirs`, in the order of the graph's edges that end at this rank.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use allhands::{Graph, Topology};
+    /// let ring = Arc::new(Graph::parse("torus:4", 4)?);
+    /// allhands::threads(Topology::regular(2, 2)?, |comm| {
+    ///     let mut theirs = [0; 2];
+    ///     comm.neighbor_allgather(&ring, &[comm.rank() as u32], &mut theirs)?;
+    ///     assert_eq!(theirs, [[3, 1], [0, 2], [1, 3], [2, 0]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call neighbor_allgather(graph: &Arc<Graph>, mine: &[T], theirs: &mut [T])
+        => |_| (Amount::Each(mine.len()), None, graph), run(mine, theirs);
+}
+
+collective! {
+    /// The elements of all neighbours, which may be more of one than of another.
+    NeighborAllgatherv [<T: Element>] T, (graph: &Arc<Graph>, counts: &[usize])
+        => |_| (Amount::Listed(counts.into()), None, graph);
+
+    /// A plan to gather `counts[r]` elements of every neighbour r. Every rank passes the same graph, and counts for all ranks.
+    plan neighbor_allgatherv_plan;
+    plan neighbor_allgatherv_plan_with;
+
+    /// Gathers `counts[r]` elements of every neighbour r into `theirs`, in the order of the graph's edges that end at this rank.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use allhands::{Graph, Topology};
+    /// let line = Arc::new(Graph::parse("grid:3", 3)?);
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let mine = vec![comm.rank() as u32; comm.rank()]; // as many as the rank's number
+    ///     let mut theirs = vec![9; [1, 2, 1][comm.rank()]];
+    ///     comm.neighbor_allgatherv(&line, &mine, &mut theirs, &[0, 1, 2])?;
+    ///     assert_eq!(theirs, [vec![1], vec![2, 2], vec![1]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call neighbor_allgatherv(graph: &Arc<Graph>, mine: &[T], theirs: &mut [T], counts: &[usize])
+        => |_| (Amount::Listed(counts.into()), None, graph), run(mine, theirs);
+}
+
+collective! {
+    /// Something for every neighbour.
+    NeighborAlltoall [<T: Element>] T, (graph: &Arc<Graph>, count: usize) => |_| (Amount::Each(count), None, graph);
+
+    /// A plan to exchange `count` elements along every edge of a graph. The input has as many for each edge that begins at this rank, in their order, the
+    /// output for each that ends there. Every rank passes the same graph.
+    plan neighbor_alltoall_plan;
+    plan neighbor_alltoall_plan_with;
+
+    /// Exchanges `count` elements along every edge of a graph.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use allhands::{Graph, Topology};
+    /// let ring = Arc::new(Graph::parse("torus:3", 3)?);
+    /// allhands::threads(Topology::flat(3)?, |comm| {
+    ///     let me = comm.rank() as u32;
+    ///     let mut theirs = [0; 2];
+    ///     // To the rank before, and to the one after.
+    ///     comm.neighbor_alltoall(&ring, 1, &[10 * me, 10 * me + 1], &mut theirs)?;
+    ///     assert_eq!(theirs, [[21, 10], [1, 20], [11, 0]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call neighbor_alltoall(graph: &Arc<Graph>, count: usize, mine: &[T], theirs: &mut [T])
+        => |_| (Amount::Each(count), None, graph), run(mine, theirs);
+}
+
+collective! {
+    /// Something for every neighbour, which may be more for one than for another.
+    NeighborAlltoallv [<T: Element>] T, (graph: &Arc<Graph>, counts: &[usize])
+        => |_| (Amount::Listed(counts.into()), None, graph);
+
+    /// A plan to exchange `counts[e]` elements along every edge e of a graph. Every rank passes the same graph, and counts for all edges.
+    plan neighbor_alltoallv_plan;
+    plan neighbor_alltoallv_plan_with;
+
+    /// Exchanges `counts[e]` elements along every edge e of a graph.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use allhands::{Graph, Topology};
+    /// let line = Arc::new(Graph::parse("grid:2", 2)?); // edge 0 from rank 0 to rank 1, edge 1 back
+    /// allhands::threads(Topology::flat(2)?, |comm| {
+    ///     let (mine, mut theirs) = ([vec![7, 8], vec![9]], [vec![0], vec![0, 0]]);
+    ///     comm.neighbor_alltoallv(&line, &mine[comm.rank()], &mut theirs[comm.rank()], &[2, 1])?;
+    ///     assert_eq!(theirs[comm.rank()], [vec![9], vec![7, 8]][comm.rank()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    call neighbor_alltoallv(graph: &Arc<Graph>, mine: &[T], theirs: &mut [T], counts: &[usize])
+        => |_| (Amount::Listed(counts.into()), None, graph), run(mine, theirs);
 }
 
 collective! {

@@ -168,7 +168,7 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
         let p = topology.ranks();
         for collective in Collective::ALL {
             // Sizes that all differ tell messages apart that would otherwise look alike; some of them are nothing.
-            let blocks = collective.blocks(p).unwrap_or(p);
+            let blocks = Problem::new(collective, topology.clone()).blocks().unwrap_or(p);
             let listed =
                 |scale: usize| Amount::Listed((0..blocks).map(|block| block * block * 3 % 31 * scale).collect());
             let amounts = match collective {
@@ -176,6 +176,7 @@ fn programs_keep_off_what_the_network_owns_and_agree_on_their_messages() {
                     vec![listed(1), listed(0)]
                 }
                 Collective::Gatherv | Collective::Scatterv => vec![listed(1), listed(0)],
+                Collective::NeighborAllgatherv | Collective::NeighborAlltoallv => vec![listed(1), listed(0)],
                 Collective::Barrier => vec![Amount::Each(0)],
                 _ => vec![Amount::Each(0), Amount::Each(1), Amount::Each(5), Amount::Each(64)],
             };
@@ -424,11 +425,13 @@ fn a_rank_that_knows_its_own_counts_makes_the_program_of_one_that_knows_all() {
         (Collective::Alltoallv, "pairwise"),
         (Collective::Gatherv, "linear"),
         (Collective::Scatterv, "linear"),
+        (Collective::NeighborAllgatherv, "direct"),
+        (Collective::NeighborAlltoallv, "direct"),
         (Collective::Alltoallv, "bruck"),
         (Collective::Gatherv, "binomial"),
     ] {
-        let listed: Vec<usize> = (0..collective.blocks(p).unwrap()).map(count).collect();
         let problem = Problem::new(collective, Topology::flat(p).unwrap()).with_root(root).unwrap();
+        let listed: Vec<usize> = (0..problem.blocks().unwrap()).map(count).collect();
         let choice = Choice::parse(collective, algorithm).unwrap();
         let all = choice.prepare(&problem.clone().with_counts(listed.clone()).unwrap()).unwrap();
         let alone = choice.prepare(&problem).unwrap();

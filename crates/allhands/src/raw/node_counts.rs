@@ -1,9 +1,13 @@
-//! What ranks of a node tell each other about blocks that they carry: the sizes of an alltoallv, of which each rank knows its own.
+//! What ranks of a node tell each other about blocks that they carry: the sizes of an alltoallv or along the edges of a graph, of which each rank knows
+//! its own.
 //!
 //! A block between two nodes passes through ranks of its source's node and of its destination's only, if the algorithm
 //! [says so](allhands_schedule::Knowledge::Node). So somebody of the same node knows its size, and nothing needs to be told from node to node.
 
-use allhands_schedule::{Choice, Collective, Problem, Round, Schedule, Space};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use allhands_schedule::{Choice, Collective, Graph, Problem, Round, Schedule, Space};
 
 use super::{Amount, RawCall, RawComm, RawPlan};
 use crate::error::{Error, Result};
@@ -23,32 +27,38 @@ pub struct NodeCounts {
 }
 
 impl NodeCounts {
-    /// For an algorithm among the ranks of a communicator, all of which call this.
-    pub(super) fn new(comm: &RawComm, choice: &Choice) -> Result<NodeCounts> {
-        let (topology, ranks, me) = (comm.0.topology(), comm.size(), comm.rank());
-        let problem = Problem::new(Collective::Alltoallv, topology.clone());
+    /// For an algorithm among the ranks of a communicator, all of which call this; along the edges of a graph, of which it may be the part that
+    /// concerns the ranks of this one's node.
+    pub(super) fn new(comm: &RawComm, choice: &Choice, graph: Option<&Arc<Graph>>) -> Result<NodeCounts> {
+        let (topology, me) = (comm.0.topology(), comm.rank());
+        let mut problem = Problem::new(choice.algorithm.collective, topology.clone());
+        if let Some(graph) = graph {
+            problem = problem.with_graph(graph.clone())?;
+        }
         let prepared = choice.prepare(&problem)?;
         let node: Vec<usize> = topology.members(1, topology.region_of(1, me)).collect();
-        let index = |rank: usize| node.iter().position(|&other| other == rank);
-        let mine = index(me).expect("we are of our own node");
-        // Somebody of the node knows the size of what a rank of it carries: the rank that gets it, else the one that gives it.
-        let here = topology.region_of(1, me);
-        let teller = |block: usize| match topology.region_of(1, block % ranks) == here {
-            true => block % ranks,
-            false => block / ranks,
-        };
+        let mine = node.iter().position(|&other| other == me).expect("we are of our own node");
+        // Somebody of the node knows the size of what a rank of it carries: who gets it, else who gives it. By block: which of them, and where.
+        let mut knows: HashMap<usize, (usize, Space, usize)> = HashMap::new();
+        for space in [Space::Input, Space::Output] {
+            for (teller, &rank) in node.iter().enumerate() {
+                for position in 0..problem.extent(space, rank, prepared.blocks()) {
+                    knows.insert(problem.block_at(space, rank, position, prepared.blocks()), (teller, space, position));
+                }
+            }
+        }
         // By carrier and teller: of which blocks.
         let mut blocks = vec![vec![Vec::new(); node.len()]; node.len()];
         for (carrier, &rank) in node.iter().enumerate() {
             for block in passing(&prepared.rank(rank)) {
-                let teller = index(teller(block)).ok_or_else(|| unknown(choice, block))?;
-                blocks[carrier][teller].push(block);
+                let (teller, _, _) = knows.get(&block).ok_or_else(|| unknown(choice, block))?;
+                blocks[carrier][*teller].push(block);
             }
         }
         let carried = blocks[mine].concat();
-        let place = |block: &usize| match block % ranks == me {
-            true => (Space::Output, block / ranks),
-            false => (Space::Input, block % ranks),
+        let place = |block: &usize| {
+            let (_, space, position) = knows[block];
+            (space, position)
         };
         let told: Vec<(Space, usize)> = blocks.iter().flat_map(|by_teller| by_teller[mine].iter().map(place)).collect();
         let pairs = (0..node.len()).flat_map(|teller| (0..node.len()).map(move |carrier| (teller, carrier)));
@@ -59,6 +69,7 @@ impl NodeCounts {
             element: Type::U64,
             operation: None,
             root: 0,
+            graph: None,
         };
         let near = RawComm(comm.0.near(&node)?.into());
         let plan = near.plan(&call, &Options::new().unshared(true).algorithm("spread-out"))?;
@@ -136,7 +147,7 @@ mod tests {
                 crate::threads(topology.clone(), |comm| {
                     let comm = RawComm(comm.split(0, 0)?.into());
                     let (me, p, place) = (comm.rank(), comm.size(), comm.reserve()?);
-                    let mut counts = comm.node_counts(&choice)?;
+                    let mut counts = comm.node_counts(&choice, None)?;
                     for run in 0..5 {
                         let given: Vec<usize> = (0..p).map(|d| sent(me, d, run)).collect();
                         let gotten: Vec<usize> = (0..p).map(|s| sent(s, me, run)).collect();
@@ -150,6 +161,7 @@ mod tests {
                             element: Type::U8,
                             operation: None,
                             root: 0,
+                            graph: None,
                         };
                         let mut plan = place.plan(&call, &Options::new().unshared(true).algorithm(algorithm))?;
                         let x: Vec<u8> = (0..p).flat_map(|d| (0..given[d]).map(move |i| byte(me, d, run, i))).collect();
@@ -173,7 +185,7 @@ mod tests {
         crate::threads(Topology::regular(2, 2).unwrap(), |comm| {
             let comm = RawComm(comm.split(0, 0)?.into());
             let bruck = Choice::parse(Collective::Alltoallv, "bruck").unwrap();
-            let refused = comm.node_counts(&bruck).err().unwrap().to_string();
+            let refused = comm.node_counts(&bruck, None).err().unwrap().to_string();
             assert!(refused.contains("whose size nobody of the node knows; name another algorithm"), "{refused}");
             Ok(())
         })

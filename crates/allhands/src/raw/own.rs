@@ -52,7 +52,7 @@ fn call(collective: Collective, ranks: usize, count: usize, bytes: usize) -> Raw
         Collective::ReduceScatter => Amount::Listed((0..ranks).map(|rank| count + rank % 2).collect()),
         _ => Amount::Each(count),
     };
-    RawCall { collective, amount, element: Type::U8, operation: Some(own(bytes)), root: ranks - 1 }
+    RawCall { collective, amount, element: Type::U8, operation: Some(own(bytes)), root: ranks - 1, graph: None }
 }
 
 /// Of this rank: elements given, elements before those it gets, elements it gets.

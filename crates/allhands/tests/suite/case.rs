@@ -1,10 +1,11 @@
 //! One case: a collective, an algorithm with its parameters, counts, a type and an operation; what goes in and what must come out.
 
 use std::fmt;
+use std::sync::Arc;
 
 use allhands::kernels::{Element, Pair};
 use allhands::{Comm, Op, Options, Plan, Result, Topology};
-use allhands_schedule::{Algorithm, Choice, Collective, Problem, Reduction};
+use allhands_schedule::{Algorithm, Choice, Collective, Graph, Problem, Reduction};
 use half::f16;
 use num_complex::Complex;
 
@@ -79,6 +80,7 @@ pub(crate) struct Case {
     pub(crate) collective: Collective,
     pub(crate) algorithm: String,
     root: usize,
+    graph: Option<Arc<Graph>>,
     /// One for each block, or one for all.
     counts: Vec<usize>,
     kind: Kind,
@@ -86,7 +88,7 @@ pub(crate) struct Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { topology, collective, algorithm, root, counts, kind } = self;
+        let Case { topology, collective, algorithm, root, counts, kind, .. } = self;
         write!(f, "{collective} {algorithm} on {topology} with {counts:?}, root {root}, {kind:?}")
     }
 }
@@ -106,10 +108,15 @@ impl Case {
     ) -> Option<Case> {
         let p = topology.ranks();
         let block = if size > LARGE { size / p } else { size };
+        let degree = random.below(6);
+        let graph = collective.has_graph().then(|| Arc::new(Graph::random(p, degree, random.below(1 << 20) as u64)));
+        let edges = graph.as_ref().map_or(0, |graph| graph.edges());
         let counts = match collective {
             Collective::Allgatherv | Collective::ReduceScatter | Collective::Gatherv | Collective::Scatterv => {
                 (0..p).map(|_| random.below(block + 2)).collect()
             }
+            Collective::NeighborAllgatherv => (0..p).map(|_| random.below(block + 2)).collect(),
+            Collective::NeighborAlltoallv => (0..edges).map(|_| random.below(block + 2)).collect(),
             Collective::Alltoallv if size > LARGE => (0..p * p).map(|_| random.below(block + 2)).collect(),
             Collective::Alltoallv => (0..p * p).map(|_| random.below(size.min(40) + 2)).collect(),
             Collective::Alltoall if size <= LARGE => vec![size.min(257)],
@@ -120,6 +127,10 @@ impl Case {
         let root = if collective.rooted() { random.below(p) } else { 0 };
         let reduction = Reduction { commutative: kind != Kind::ComposeU64, identical: false };
         let problem = Problem::new(collective, topology.clone()).with_root(root).ok()?.with_reduction(reduction);
+        let problem = match &graph {
+            Some(graph) => problem.with_graph(graph.clone()).ok()?,
+            None => problem,
+        };
         let mut choices = Choice::variants(algorithm, &problem);
         // Few settings use shared memory, and they are the ones that differ most between transports.
         if random.below(3) == 0 && choices.iter().any(shares) {
@@ -127,7 +138,7 @@ impl Case {
         }
         let choice = random.pick(&choices);
         choice.prepare(&problem).ok()?;
-        Some(Case { topology, collective, algorithm: choice.to_string(), root, counts, kind })
+        Some(Case { topology, collective, algorithm: choice.to_string(), root, graph, counts, kind })
     }
 
     /// The same by another algorithm.
@@ -165,7 +176,7 @@ impl Case {
 
     fn plan<T: Element>(&self, comm: &Comm, op: Op<T>) -> Result<Plan<T>> {
         let options = Options::new().algorithm(&self.algorithm).identical(false);
-        let count = self.counts[0];
+        let count = self.counts.first().copied().unwrap_or(0);
         match self.collective {
             Collective::Allgather => comm.allgather_plan_with(count, &options),
             Collective::Allgatherv => comm.allgatherv_plan_with(&self.counts, &options),
@@ -182,6 +193,10 @@ impl Case {
             Collective::Scatterv => comm.scatterv_plan_with(self.counts[comm.rank()], self.root, &options),
             Collective::Scan => comm.scan_plan_with(count, op, &options),
             Collective::Exscan => comm.exscan_plan_with(count, op, &options),
+            Collective::NeighborAllgather => comm.neighbor_allgather_plan_with(self.graph(), count, &options),
+            Collective::NeighborAllgatherv => comm.neighbor_allgatherv_plan_with(self.graph(), &self.counts, &options),
+            Collective::NeighborAlltoall => comm.neighbor_alltoall_plan_with(self.graph(), count, &options),
+            Collective::NeighborAlltoallv => comm.neighbor_alltoallv_plan_with(self.graph(), &self.counts, &options),
             Collective::Barrier => unreachable!("a barrier moves nothing"),
         }
     }
@@ -209,7 +224,24 @@ impl Case {
             Collective::Scatterv => comm.scatterv(input, output, self.root),
             Collective::Scan => comm.scan(input, output, op),
             Collective::Exscan => comm.exscan(input, output, op),
+            Collective::NeighborAllgather => comm.neighbor_allgather(self.graph(), input, output),
+            Collective::NeighborAllgatherv => comm.neighbor_allgatherv(self.graph(), input, output, &self.counts),
+            Collective::NeighborAlltoall => comm.neighbor_alltoall(self.graph(), self.counts[0], input, output),
+            Collective::NeighborAlltoallv => comm.neighbor_alltoallv(self.graph(), input, output, &self.counts),
             Collective::Barrier => unreachable!("a barrier moves nothing"),
+        }
+    }
+
+    fn graph(&self) -> &Arc<Graph> {
+        self.graph.as_ref().expect("a neighbourhood collective has a graph")
+    }
+
+    /// How many elements go along an edge.
+    fn along(&self, edge: usize) -> usize {
+        match self.collective {
+            Collective::NeighborAllgatherv => self.counts[self.graph().edge(edge).from],
+            Collective::NeighborAlltoallv => self.counts[edge],
+            _ => self.counts[0],
         }
     }
 
@@ -222,9 +254,12 @@ impl Case {
     /// What a rank passes.
     pub(crate) fn input<T: Sample>(&self, rank: usize, run: usize) -> Vec<T> {
         let p = self.topology.ranks();
-        let count = self.counts[0];
+        let count = self.counts.first().copied().unwrap_or(0);
         let len = match self.collective {
-            Collective::Allgatherv | Collective::Gatherv => self.counts[rank],
+            Collective::Allgatherv | Collective::Gatherv | Collective::NeighborAllgatherv => self.counts[rank],
+            Collective::NeighborAlltoall | Collective::NeighborAlltoallv => {
+                self.graph().outgoing(rank).map(|edge| self.along(edge)).sum()
+            }
             Collective::Scatter | Collective::Scatterv if rank != self.root => 0,
             Collective::Alltoall | Collective::ReduceScatterBlock | Collective::Scatter => count * p,
             Collective::Alltoallv => self.row(rank).iter().sum(),
@@ -246,9 +281,21 @@ impl Case {
             range.map(column).collect()
         };
         let reduced = |range: std::ops::Range<usize>| reduced_of(p, range);
-        let count = self.counts[0];
+        let count = self.counts.first().copied().unwrap_or(0);
         match self.collective {
             Collective::Allgather | Collective::Allgatherv => inputs.concat(),
+            Collective::NeighborAllgather | Collective::NeighborAllgatherv => {
+                self.graph().sources(rank).flat_map(|source| inputs[source].clone()).collect()
+            }
+            Collective::NeighborAlltoall | Collective::NeighborAlltoallv => {
+                let block = |&edge: &usize| {
+                    let source = self.graph().edge(edge).from;
+                    let before =
+                        (self.graph().outgoing(source).start..edge).map(|edge| self.along(edge)).sum::<usize>();
+                    inputs[source][before..before + self.along(edge)].to_vec()
+                };
+                self.graph().incoming(rank).iter().flat_map(block).collect()
+            }
             Collective::Alltoall => {
                 inputs.iter().flat_map(|input| input[rank * count..(rank + 1) * count].to_vec()).collect()
             }

@@ -73,6 +73,7 @@ fn plans_start_on_plain_memory() -> Result<()> {
         element: Type::U64,
         operation: Some(Operation::Sum.into()),
         root: 0,
+        graph: None,
     };
     let mut plans = [comm.plan(&call, &Options::new())?, comm.plan(&call, &Options::new().algorithm("mpi"))?];
     for run in 0..4 {

@@ -38,7 +38,7 @@ impl OwnCounts {
         if collective == Collective::Alltoallv && self.told.is_none() {
             let choice = wish.choice_for_own_counts(collective, self.apart)?;
             let wanted = choice.knowledge() == Knowledge::Node;
-            self.told = Some(wanted.then(|| comm.node_counts(&choice)).transpose()?);
+            self.told = Some(wanted.then(|| comm.node_counts(&choice, None)).transpose()?);
         }
         Ok(())
     }

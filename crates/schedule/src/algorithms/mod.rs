@@ -4,6 +4,7 @@ pub(crate) mod allgather;
 pub(crate) mod allreduce;
 pub(crate) mod alltoall;
 pub(crate) mod binomial;
+pub(crate) mod neighbor;
 pub(crate) mod node;
 pub(crate) mod reorder;
 pub(crate) mod rooted;
@@ -13,7 +14,8 @@ pub(crate) mod seats;
 use crate::registry::{Algorithm, Cost, Make, Parameter, Parameters, Promise};
 use crate::{Collective, Problem};
 use Collective::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, Reduce, ReduceScatter, Scan, Scatter,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Exscan, Gather, NeighborAllgather, NeighborAlltoall, Reduce,
+    ReduceScatter, Scan, Scatter,
 };
 use Promise::{Always, Never, When};
 use allgather::{direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows};
@@ -90,6 +92,12 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Exscan, "recursive-doubling", NONE, "any p", MOVES, "Kogge and Stone 1973", Make::Direct(scan::recursive_doubling), scan::recursive_doubling_cost, default),
     line(Exscan, "123-doubling", NONE, "any p", MOVES, "Träff 2025", Make::Direct(scan::doubling_123), scan::doubling_123_cost, default),
     line(Exscan, "hierarchical", scan::hierarchical::PARAMETERS, scan::hierarchical::NEEDS, MOVES, "classic", Make::Direct(scan::hierarchical::hierarchical), scan::hierarchical::cost, scan::hierarchical::variants),
+
+    line(NeighborAllgather, "direct", NONE, "any graph", MOVES, "classic", Make::Direct(neighbor::direct::direct), neighbor::direct::cost, default),
+    line(NeighborAllgather, "node-aware", neighbor::node_aware::PARAMETERS, "any graph", MOVES, "Bienz et al. 2019; Collom et al. 2023", Make::Direct(neighbor::node_aware::node_aware), neighbor::node_aware::cost, neighbor::node_aware::variants),
+
+    line(NeighborAlltoall, "direct", NONE, "any graph", MOVES, "classic", Make::Direct(neighbor::direct::direct), neighbor::direct::cost, default),
+    line(NeighborAlltoall, "node-aware", neighbor::node_aware::PARAMETERS, "any graph", MOVES, "Bienz et al. 2019; Collom et al. 2023", Make::Direct(neighbor::node_aware::node_aware), neighbor::node_aware::cost, neighbor::node_aware::variants),
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),

@@ -115,6 +115,10 @@ impl Cell {
             Collective::Alltoall => {
                 Cell::Pair { source: write.block / problem.ranks(), destination: write.block % problem.ranks() }
             }
+            Collective::NeighborAlltoall => match problem.graph.as_ref().map(|graph| graph.edge(write.block)) {
+                Some(edge) => Cell::Pair { source: edge.from, destination: edge.to },
+                None => Cell::Block(write.block),
+            },
             _ => Cell::Block(write.block),
         }
     }

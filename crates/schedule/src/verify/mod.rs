@@ -127,7 +127,7 @@ pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Resu
     if schedules.len() != ranks || schedules.iter().enumerate().any(|(rank, schedule)| schedule.rank != rank) {
         return Err(Fault::Ranks { given: schedules.len(), ranks });
     }
-    let wanted = problem.collective.blocks(ranks).unwrap_or((*blocks).max(1));
+    let wanted = problem.blocks().unwrap_or((*blocks).max(1));
     if *blocks != wanted {
         return Err(Fault::Blocks { collective: problem.collective, ranks, wanted, blocks: *blocks });
     }
@@ -292,12 +292,12 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
             for position in 0..problem.extent(Space::Output, rank, *blocks) {
                 let found = self.memory.output(rank, position).ok_or(Fault::Missing { rank, position })?;
                 let block = problem.block_at(Space::Output, rank, position, *blocks);
-                let right = match contributor(problem, block) {
+                let right = match problem.contributor(block) {
                     Some(source) => found == Symbol::leaf(source, block),
                     None => self.symbols.block(found) == block && self.symbols.are(found, contributors(problem, rank)),
                 };
                 if !right {
-                    let wanted = match contributor(problem, block) {
+                    let wanted = match problem.contributor(block) {
                         Some(source) => format!("block {block} of rank {source}"),
                         None if problem.collective.prefixes() => {
                             let Range { start, end } = contributors(problem, rank);
@@ -319,16 +319,6 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
             }
         }
         Ok((ordered, identical))
-    }
-}
-
-/// The one rank a block comes from; `None` where several contribute.
-fn contributor(problem: &Problem, block: usize) -> Option<usize> {
-    match problem.collective.family() {
-        Collective::Allgather | Collective::Gather => Some(block),
-        Collective::Alltoall => Some(block / problem.ranks()),
-        Collective::Bcast | Collective::Scatter => Some(problem.root),
-        _ => None,
     }
 }
 

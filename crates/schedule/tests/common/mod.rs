@@ -1,10 +1,10 @@
 //! Random problems and settings, from numbers that proptest draws and shrinks.
 
-use allhands_schedule::{Choice, Collective, Problem, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Graph, Problem, Topology, algorithms};
 use proptest::prelude::*;
 
 /// One of each family: vector forms use the same schedules.
-pub(crate) const FAMILIES: [Collective; 11] = [
+pub(crate) const FAMILIES: [Collective; 13] = [
     Collective::Allgather,
     Collective::Alltoall,
     Collective::Allreduce,
@@ -15,6 +15,8 @@ pub(crate) const FAMILIES: [Collective; 11] = [
     Collective::Scatter,
     Collective::Scan,
     Collective::Exscan,
+    Collective::NeighborAllgather,
+    Collective::NeighborAlltoall,
     Collective::Barrier,
 ];
 
@@ -71,6 +73,10 @@ pub(crate) fn cases(most: usize) -> impl Strategy<Value = (Problem, Choice)> {
             let p = topology.ranks();
             let problem = Problem::new(collective, topology);
             let problem = if collective.rooted() { problem.with_root(root.index(p)).unwrap() } else { problem };
+            let problem = match collective.has_graph() && random {
+                true => problem.with_graph(Graph::random(p, numbers[0] - 1, numbers.len() as u64).into()).unwrap(),
+                false => problem,
+            };
             let known: Vec<_> = algorithms(collective).collect();
             let algorithm = known[which.index(known.len())];
             let has = |name: &str| algorithm.parameters.iter().any(|parameter| parameter.name == name);

@@ -1,7 +1,9 @@
 //! What goes into a collective and what must come out of it: small whole numbers, whose sums are exact in every order.
 
+use std::sync::Arc;
+
 use allhands::{Comm, Op, Options, Plan};
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Graph};
 
 /// The two element types of a bench: doubles, or bytes where the size is no multiple of eight.
 pub(super) trait Value: allhands::kernels::Element + PartialEq {
@@ -63,6 +65,13 @@ pub(super) fn plan<T: Value>(
         Collective::Scatterv => comm.scatterv_plan_with(count, 0, options),
         Collective::Scan => comm.scan_plan_with(count, Op::sum(), options),
         Collective::Exscan => comm.exscan_plan_with(count, Op::sum(), options),
+        Collective::NeighborAllgather => comm.neighbor_allgather_plan_with(&square(comm.size()), count, options),
+        Collective::NeighborAllgatherv => comm.neighbor_allgatherv_plan_with(&square(comm.size()), &counts(), options),
+        Collective::NeighborAlltoall => comm.neighbor_alltoall_plan_with(&square(comm.size()), count, options),
+        Collective::NeighborAlltoallv => {
+            let graph = square(comm.size());
+            comm.neighbor_alltoallv_plan_with(&graph, &vec![count; graph.edges()], options)
+        }
         Collective::Barrier => T::barrier(comm, options),
     }
 }
@@ -73,6 +82,7 @@ pub(super) fn input<T: Value>(collective: Collective, ranks: usize, rank: usize,
         Collective::Alltoall | Collective::ReduceScatter => count * ranks,
         Collective::Bcast | Collective::Scatter if rank != 0 => 0,
         Collective::Scatter => count * ranks,
+        Collective::NeighborAlltoall => count * square(ranks).outgoing(rank).len(),
         Collective::Barrier => 0,
         _ => count,
     };
@@ -97,8 +107,19 @@ pub(super) fn wanted<T: Value>(collective: Collective, ranks: usize, me: usize, 
         Collective::Scatter => block(0, me * count).collect(),
         Collective::Scan => sum_of(me + 1, 0),
         Collective::Exscan if me > 0 => sum_of(me, 0),
+        Collective::NeighborAllgather => square(ranks).sources(me).flat_map(|rank| block(rank, 0)).collect(),
+        Collective::NeighborAlltoall => {
+            let graph = square(ranks);
+            let edges = graph.incoming(me).iter().map(|&edge| graph.edge(edge));
+            edges.flat_map(|edge| block(edge.from, edge.out * count)).collect()
+        }
         _ => vec![],
     }
+}
+
+/// Who talks to whom in a neighbourhood.
+fn square(ranks: usize) -> Arc<Graph> {
+    Arc::new(Graph::square(ranks))
 }
 
 fn given(rank: usize, index: usize) -> usize {
