@@ -15,9 +15,10 @@ use crate::{Result, build, header, install, mpi};
 const RANKS: [usize; 4] = [1, 2, 3, 4];
 
 /// Programs, and what their first rank says at the end.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("examples/c/plans.c", "all right on"),
     ("crates/capi/tests/c/blocks.c", "blocks are where they belong"),
+    ("crates/capi/tests/c/neighbors.c", "neighbors: "),
     ("crates/capi/tests/c/errors.c", "every error is told"),
     ("crates/capi/tests/c/lifetimes.c", "plans live as they should"),
     ("crates/capi/tests/c/closing.c", "closed before MPI ended"),

@@ -7,7 +7,7 @@ use cbindgen::{Builder, Config, DocumentationStyle, ExportConfig, Language, Styl
 use crate::{Result, mpi};
 
 /// Where functions and types are, in the order of the header.
-const SOURCES: [&str; 5] = ["abi", "error", "init", "functions", "fortran"];
+const SOURCES: [&str; 6] = ["abi", "error", "init", "neighbors", "functions", "fortran"];
 
 const TOP: &str = "\
 /* allhands.h: collective communication that knows where ranks sit, planned once and run many times, on any MPI communicator.

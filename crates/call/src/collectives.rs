@@ -3,6 +3,7 @@
 //! A rank looks at its own arguments only, and comes to what MPI guarantees to be the same on every rank.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use allhands::Error;
 use allhands::kernels::Type;
@@ -14,6 +15,7 @@ use crate::communicator::Communicator;
 use crate::datatype::Datatype;
 use crate::failure::{Reason, Unserved};
 use crate::memory::Region;
+use crate::neighborhood::Neighborhood;
 use crate::numbers::{Numbers, count, counts};
 use crate::task::{Outcome, Task};
 use crate::types::Types;
@@ -28,6 +30,8 @@ pub struct Caller<'a> {
     pub comm: &'a Communicator,
     /// Where to note what the arguments say, if somebody wants to know.
     pub said: Option<&'a Said>,
+    /// What is settled for collectives among neighbours.
+    pub neighborhood: &'a dyn Fn() -> Result<Arc<Neighborhood>, Unserved>,
 }
 
 /// Memory that is read, as MPI's functions have it.
@@ -52,7 +56,7 @@ impl Caller<'_> {
     }
 
     #[inline]
-    fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
+    pub(crate) fn datatype(&self, handle: Handle) -> Result<Datatype, Unserved> {
         Datatype::of(self.types, self.types.mpi().abi().handle(handle))
     }
 
@@ -241,21 +245,36 @@ impl Caller<'_> {
         if datatypes.is_null() {
             return Err(Reason::Refused.into());
         }
-        let abi = self.types.mpi().abi();
         let block = |rank: usize| {
-            // What there is nothing of may be of anything.
-            if counts[rank] == 0 {
-                return Ok((Region::none(), 0));
-            }
             // SAFETY: the caller's promise.
-            let datatype = unsafe { abi.read_handle(datatypes.byte_add(rank * abi.handle_bytes())) };
-            let datatype = self.datatype(datatype)?;
-            let at = at.wrapping_offset(places[rank] as isize);
-            Ok((Region::new(at, counts[rank], datatype)?, datatype.bytes(counts[rank])))
+            unsafe { self.mixed_block(at, counts[rank], places[rank], datatypes, rank) }
         };
         let blocks = (0..size).map(block).collect::<Result<Vec<_>, Unserved>>()?;
         let (regions, bytes) = blocks.into_iter().unzip();
         Ok((Region::mixed(regions), bytes))
+    }
+
+    /// One of blocks of a datatype each, and its bytes.
+    ///
+    /// # Safety
+    /// The array has a datatype at this place.
+    pub(crate) unsafe fn mixed_block(
+        &self,
+        at: *mut u8,
+        count: usize,
+        place: i64,
+        datatypes: *const c_void,
+        index: usize,
+    ) -> Result<(Region, usize), Unserved> {
+        // What there is nothing of may be of anything.
+        if count == 0 {
+            return Ok((Region::none(), 0));
+        }
+        let abi = self.types.mpi().abi();
+        // SAFETY: the caller's promise.
+        let datatype = unsafe { abi.read_handle(datatypes.byte_add(index * abi.handle_bytes())) };
+        let datatype = self.datatype(datatype)?;
+        Ok((Region::new(at.wrapping_offset(place as isize), count, datatype)?, datatype.bytes(count)))
     }
 
     /// `MPI_Gather`

@@ -5,7 +5,7 @@
 //! [`Task`], or a [`Reason`] that all ranks have to leave the call to the MPI. What this rank alone knows, such as gaps in a
 //! datatype, an input that overlaps the output or memory of a device, a task deals with by copies when it runs.
 //!
-//! Nothing here waits for another rank but [`Communicator::join`], and nothing knows who serves a call.
+//! Nothing here waits for another rank but [`Communicator::join`] and [`neighborhood`], and nothing knows who serves a call.
 
 mod collectives;
 mod communicator;
@@ -17,6 +17,8 @@ pub mod handles;
 mod layout;
 pub mod locks;
 mod memory;
+pub mod neighborhood;
+mod neighbors;
 mod numbers;
 mod operations;
 mod reductions;
@@ -30,6 +32,7 @@ pub use communicator::Communicator;
 pub use datatype::Datatype;
 pub use failure::{Reason, Unserved};
 pub use memory::{Region, overlap};
+pub use neighborhood::Neighborhood;
 pub use numbers::Numbers;
 pub use operations::Object;
 pub use task::{Outcome, Staged, Task};

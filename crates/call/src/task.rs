@@ -10,6 +10,7 @@ use allhands_schedule::Collective;
 
 use crate::failure::Unserved;
 use crate::memory::Region;
+use crate::neighborhood::Neighborhood;
 use crate::operations::Called;
 use crate::spare;
 
@@ -27,6 +28,8 @@ pub struct Task {
     pub bytes: usize,
     /// What combines elements, where it is no kernel of ours.
     pub called: Option<Arc<Called>>,
+    /// What is settled for it, of a collective among neighbours.
+    pub hood: Option<Arc<Neighborhood>>,
 }
 
 /// What the arguments of a call come to.
@@ -36,7 +39,7 @@ impl Task {
     /// One that combines nothing, or by a kernel of ours.
     #[inline(always)]
     pub fn new(call: RawCall, input: Option<Region>, output: Region, bytes: usize) -> Task {
-        Task { call, input, output, gives: false, bytes, called: None }
+        Task { call, input, output, gives: false, bytes, called: None, hood: None }
     }
 
     /// Whether ranks wait for each other. Where there is nothing to move, which all of them know, none does.

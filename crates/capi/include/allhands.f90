@@ -83,6 +83,63 @@ module allhands
       integer(c_int) :: code
     end function
 
+    function allhands_neighbor_allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, options, plan) &
+        result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount, recvcount
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_neighbor_allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
+        recvtype, comm, options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount
+      integer(c_int64_t), intent(in) :: recvcounts(*), displs(*)
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_neighbor_alltoall_init(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, options, plan) &
+        result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), value :: sendcount, recvcount
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_neighbor_alltoallv_init(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, &
+        rdispls, recvtype, comm, options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), intent(in) :: sendcounts(*), sdispls(*), recvcounts(*), rdispls(*)
+      integer(c_intptr_t), value :: sendtype, recvtype, comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
+    function allhands_neighbor_alltoallw_init(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, &
+        rdispls, recvtypes, comm, options, plan) result(code) bind(c)
+      import
+      type(c_ptr), value :: sendbuf, recvbuf
+      integer(c_int64_t), intent(in) :: sendcounts(*), sdispls(*), recvcounts(*), rdispls(*)
+      integer(c_intptr_t), intent(in) :: sendtypes(*), recvtypes(*)
+      integer(c_intptr_t), value :: comm
+      character(kind=c_char), intent(in), optional :: options(*)
+      type(c_ptr), intent(out) :: plan
+      integer(c_int) :: code
+    end function
+
     function allhands_gather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, options, plan) &
         result(code) bind(c)
       import

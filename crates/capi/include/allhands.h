@@ -356,6 +356,80 @@ int allhands_exscan_init(const void *sendbuf,
 int allhands_barrier_init(MPI_Comm comm, const char *options, allhands_plan **plan);
 
 /**
+ * Makes a plan for an allgather among neighbours: a rank gets the blocks of those from which it has edges, in their order. As
+ * `MPI_Neighbor_allgather_init`, on a communicator with a cartesian, graph or distributed graph topology. Nobody works in place. Ranks tell
+ * each other here what they need to know; runs do not. Otherwise as `allhands_allgather_init`.
+ */
+int allhands_neighbor_allgather_init(const void *sendbuf,
+                                     int64_t sendcount,
+                                     MPI_Datatype sendtype,
+                                     void *recvbuf,
+                                     int64_t recvcount,
+                                     MPI_Datatype recvtype,
+                                     MPI_Comm comm,
+                                     const char *options,
+                                     allhands_plan **plan);
+
+/**
+ * The same with blocks that differ in size: as `MPI_Neighbor_allgatherv_init`, with arrays of 64-bit numbers, which are read at once.
+ */
+int allhands_neighbor_allgatherv_init(const void *sendbuf,
+                                      int64_t sendcount,
+                                      MPI_Datatype sendtype,
+                                      void *recvbuf,
+                                      const int64_t *recvcounts,
+                                      const int64_t *displs,
+                                      MPI_Datatype recvtype,
+                                      MPI_Comm comm,
+                                      const char *options,
+                                      allhands_plan **plan);
+
+/**
+ * Makes a plan for an alltoall among neighbours: a rank has a block for each of those to which it has edges, and gets one from each from which it has
+ * some. As `MPI_Neighbor_alltoall_init`; otherwise as `allhands_neighbor_allgather_init`.
+ */
+int allhands_neighbor_alltoall_init(const void *sendbuf,
+                                    int64_t sendcount,
+                                    MPI_Datatype sendtype,
+                                    void *recvbuf,
+                                    int64_t recvcount,
+                                    MPI_Datatype recvtype,
+                                    MPI_Comm comm,
+                                    const char *options,
+                                    allhands_plan **plan);
+
+/**
+ * The same with blocks that differ in size: as `MPI_Neighbor_alltoallv_init`, with arrays of 64-bit numbers, which are read at once.
+ */
+int allhands_neighbor_alltoallv_init(const void *sendbuf,
+                                     const int64_t *sendcounts,
+                                     const int64_t *sdispls,
+                                     MPI_Datatype sendtype,
+                                     void *recvbuf,
+                                     const int64_t *recvcounts,
+                                     const int64_t *rdispls,
+                                     MPI_Datatype recvtype,
+                                     MPI_Comm comm,
+                                     const char *options,
+                                     allhands_plan **plan);
+
+/**
+ * The same with blocks that differ in size and in datatype: as `MPI_Neighbor_alltoallw_init`, with displacements in bytes. The datatype of a block of
+ * nothing is not looked at.
+ */
+int allhands_neighbor_alltoallw_init(const void *sendbuf,
+                                     const int64_t *sendcounts,
+                                     const int64_t *sdispls,
+                                     const MPI_Datatype *sendtypes,
+                                     void *recvbuf,
+                                     const int64_t *recvcounts,
+                                     const int64_t *rdispls,
+                                     const MPI_Datatype *recvtypes,
+                                     MPI_Comm comm,
+                                     const char *options,
+                                     allhands_plan **plan);
+
+/**
  * The version of the library, such as "0.1.0".
  */
 const char *allhands_version(void);

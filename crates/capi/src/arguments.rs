@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use allhands::Options;
 use allhands_call::{Caller, Numbers};
 use allhands_mpi::Handle;
 
@@ -159,18 +158,18 @@ pub(crate) fn wide(numbers: *const i64) -> Numbers {
     Numbers::Wide(numbers)
 }
 
-/// What options ask for.
+/// The algorithm that options name, if they do. The text stays as long as the call.
 ///
 /// # Safety
 /// Null, or the address of a text that ends in a zero byte.
-pub(crate) unsafe fn options(text: *const c_char) -> Result<Options> {
+pub(crate) unsafe fn algorithm<'a>(text: *const c_char) -> Result<Option<&'a str>> {
     if text.is_null() {
-        return Ok(Options::new());
+        return Ok(None);
     }
     // SAFETY: the caller's promise.
     match unsafe { CStr::from_ptr(text) }.to_str().map(str::trim) {
-        Ok("") => Ok(Options::new()),
-        Ok(algorithm) => Ok(Options::new().algorithm(algorithm)),
+        Ok("") => Ok(None),
+        Ok(algorithm) => Ok(Some(algorithm)),
         Err(_) => fault(ALLHANDS_ERR_ALGORITHM, "the options are no text; pass NULL or the name of an algorithm"),
     }
 }

@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use allhands::Options;
 use allhands::raw::{RawCall, RawComm, RawPlan};
+use allhands::{Error, Options, Server};
 use allhands_call::handles::Handles;
 use allhands_call::locks::{lock, try_lock};
-use allhands_call::{Communicator, Task, counts};
+use allhands_call::{Communicator, Neighborhood, Task, Unserved, counts, neighborhood};
 use allhands_mpi::{Handle, Mpi};
 
 use super::error::{Result, allhands_code::*, fault};
@@ -101,6 +101,32 @@ impl Ours {
     /// A plan, which is touched only by who has this. Collective.
     pub(crate) fn plan(&self, call: &RawCall, options: &Options) -> Result<RawPlan> {
         Ok(self.0.plan(call, options)?)
+    }
+
+    /// What is settled for collectives among neighbours. Collective.
+    pub(crate) fn neighborhood(&self, mpi: &Mpi, comm: &Communicator) -> std::result::Result<Neighborhood, Unserved> {
+        Neighborhood::learn(mpi, comm, &self.0, false, true)
+    }
+
+    /// A plan for a call among neighbours, by the algorithm that the program names or by what is settled. Collective.
+    pub(crate) fn plan_among_neighbors(
+        &self,
+        call: &RawCall,
+        hood: &Neighborhood,
+        algorithm: Option<&str>,
+    ) -> Result<RawPlan> {
+        let named = algorithm.map(|name| Server::parse(call.collective, name)).transpose().map_err(Error::from)?;
+        let choice = match named {
+            None => hood.choice(call.collective).0.clone(),
+            Some(Server::Schedule(choice)) => choice,
+            Some(Server::Library) => {
+                return fault(
+                    ALLHANDS_ERR_UNSUPPORTED,
+                    "no plan is the MPI's own among neighbours; call MPI's function",
+                );
+            }
+        };
+        Ok(neighborhood::plan(&self.0, call, &choice, |told| Ok(told.wait()?))?)
     }
 
     /// Lets the ranks of a call of which each knows its own counts tell them to each other. Collective.

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::Arc;
 
+use allhands::Options;
 use allhands_call::{Caller, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 
@@ -19,16 +21,16 @@ pub(crate) type MPI_Datatype = Handle;
 pub(crate) type MPI_Op = Handle;
 
 /// Where a plan is made, how, and where its pointer goes.
-struct Wish {
-    comm: MPI_Comm,
-    options: *const c_char,
-    plan: *mut *mut allhands_plan,
+pub(super) struct Wish {
+    pub(super) comm: MPI_Comm,
+    pub(super) options: *const c_char,
+    pub(super) plan: *mut *mut allhands_plan,
 }
 
 impl Wish {
     /// # Safety
     /// The options are null or a text, the plan's address is null or writable.
-    unsafe fn make(self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> c_int {
+    pub(super) unsafe fn make(self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> c_int {
         // SAFETY: the caller's promise.
         guarded(|| unsafe {
             if self.plan.is_null() {
@@ -51,9 +53,10 @@ impl Wish {
             return fault(ALLHANDS_ERR_COMM, "the communicator is MPI_COMM_NULL; pass one that this process is in");
         }
         // SAFETY: the caller's promise.
-        let options = unsafe { arguments::options(self.options)? };
+        let algorithm = unsafe { arguments::algorithm(self.options)? };
         let member = communicators::member(mpi, comm)?;
-        let caller = Caller { types, comm: &member.comm, said: None };
+        let neighborhood = || Ok(Arc::new(member.lock().neighborhood(mpi, &member.comm)?));
+        let caller = Caller { types, comm: &member.comm, said: None, neighborhood: &neighborhood };
         let mut task = read(Arguments { caller })?;
         // Nothing tells that the program frees its operation.
         if task.called.is_some() {
@@ -67,8 +70,13 @@ impl Wish {
         }
         task.hold(mpi)?;
         let ours = member.lock();
-        ours.agree_on_counts(&mut task, member.comm.rank)?;
-        let plan = ours.plan(&task.call, &options)?;
+        let plan = match &task.hood {
+            Some(hood) => ours.plan_among_neighbors(&task.call, hood, algorithm)?,
+            None => {
+                ours.agree_on_counts(&mut task, member.comm.rank)?;
+                ours.plan(&task.call, &algorithm.map_or_else(Options::new, |name| Options::new().algorithm(name)))?
+            }
+        };
         drop(ours);
         Ok(Plan::new(mpi, member, plan, task))
     }

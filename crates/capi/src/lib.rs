@@ -26,5 +26,6 @@ mod error;
 mod fortran;
 mod functions;
 mod init;
+mod neighbors;
 mod plan;
 mod stage;

@@ -215,6 +215,9 @@ numbers! {
         unequal "MPI_UNEQUAL" = 204, 3, 3;
         combiner_named "MPI_COMBINER_NAMED" = 101, 1, 0;
         combiner_dup "MPI_COMBINER_DUP" = 102, 2, 1;
+        cart "MPI_CART" = 211, 2, 1;
+        graph "MPI_GRAPH" = 212, 1, 2;
+        dist_graph "MPI_DIST_GRAPH" = 213, 3, 3;
         status_bytes "sizeof(MPI_Status)" = 32, 20, 24;
         status_source "offsetof(MPI_Status, MPI_SOURCE)" = 0, 8, 0;
         status_tag "offsetof(MPI_Status, MPI_TAG)" = 4, 12, 4;

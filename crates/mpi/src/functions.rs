@@ -191,6 +191,17 @@ functions! {
             (Send, Receive, c_int, Handle, Handle, Handle, Handle, Handles) -> c_int;
         allgather_init "Allgather_init"
             (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handle, Handles) -> c_int;
+        topo_test "Topo_test" (Handle, Out) -> c_int;
+        cart_create "Cart_create" (Handle, c_int, Counts, Counts, c_int, Handles) -> c_int;
+        cartdim_get "Cartdim_get" (Handle, Out) -> c_int;
+        cart_get "Cart_get" (Handle, c_int, Out, Out, Out) -> c_int;
+        graphdims_get "Graphdims_get" (Handle, Out, Out) -> c_int;
+        graph_get "Graph_get" (Handle, c_int, c_int, Out, Out) -> c_int;
+        dist_graph_neighbors_count "Dist_graph_neighbors_count" (Handle, Out, Out, Out) -> c_int;
+        dist_graph_neighbors "Dist_graph_neighbors" (Handle, c_int, Out, Out, c_int, Out, Out) -> c_int;
+        neighbor_alltoall "Neighbor_alltoall" (Send, c_int, Handle, Receive, c_int, Handle, Handle) -> c_int;
+        ineighbor_alltoall "Ineighbor_alltoall"
+            (Send, c_int, Handle, Receive, c_int, Handle, Handle, Handles) -> c_int;
         comm_create_group "Comm_create_group" (Handle, Handle, c_int, Handles) -> c_int;
         comm_get_name "Comm_get_name" (Handle, *mut c_char, Out) -> c_int;
 

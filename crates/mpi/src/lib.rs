@@ -38,6 +38,7 @@ mod launcher;
 mod library;
 mod mpi;
 mod point_to_point;
+mod topologies;
 
 pub use abi::{Abi, Handle};
 pub use arrays::{Handles, Statuses};
@@ -51,3 +52,4 @@ pub use launcher::{Launcher, LauncherKind};
 pub use library::file_of;
 pub use mpi::{Mpi, load};
 pub use point_to_point::{RawStatus, Status};
+pub use topologies::Neighborhood;

@@ -81,6 +81,34 @@ const ALGORITHMS: [&str; 3] = [
      scan=recursive-doubling;exscan=linear",
 ];
 
+/// What the report of `neighbors` must show as ours, in each of its forms.
+const NEIGHBORS: [&str; 15] = [
+    "neighbor_allgather",
+    "neighbor_allgatherv",
+    "neighbor_alltoall",
+    "neighbor_alltoallv",
+    "neighbor_alltoallw",
+    "ineighbor_allgather",
+    "ineighbor_allgatherv",
+    "ineighbor_alltoall",
+    "ineighbor_alltoallv",
+    "ineighbor_alltoallw",
+    "neighbor_allgather_init",
+    "neighbor_allgatherv_init",
+    "neighbor_alltoall_init",
+    "neighbor_alltoallv_init",
+    "neighbor_alltoallw_init",
+];
+
+/// Algorithms for it, on ranks that are told to sit on two nodes. The first is none: what the model says.
+const AMONG_NEIGHBORS: [&str; 3] = [
+    "",
+    "neighbor_allgather=node-aware;neighbor_allgatherv=node-aware:lanes=2;neighbor_alltoall=node-aware;\
+     neighbor_alltoallv=node-aware:straight=100",
+    "neighbor_allgather=node-aware:straight=50;neighbor_allgatherv=direct;neighbor_alltoall=node-aware:lanes=2;\
+     neighbor_alltoallv=node-aware",
+];
+
 /// More than it needs on two busy cores.
 const MOST: Duration = Duration::from_secs(120);
 
@@ -97,6 +125,14 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
         for ranks in [1, 2, 5] {
             let served = if ranks > 1 { &BLOCKS[..] } else { &[] };
             Job { served, ..job(&blocks, ranks) }.run()?;
+        }
+        let neighbors = compiled("neighbors")?;
+        for ranks in [1, 2, 5] {
+            let served = if ranks > 1 { &NEIGHBORS[..] } else { &[] };
+            Job { served, ..job(&neighbors, ranks) }.run()?;
+        }
+        for algorithms in AMONG_NEIGHBORS {
+            Job { served: &NEIGHBORS, as_two: Some(algorithms), ..job(&neighbors, 4) }.run()?;
         }
         for algorithms in ALGORITHMS {
             // A request of an algorithm whose plans are made together is the MPI's.

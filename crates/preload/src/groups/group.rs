@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands_call::{Reason, Unserved};
-use allhands_schedule::Collective;
 
 use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
@@ -90,14 +89,14 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn tell_own_counts(
         &mut self,
         call: &RawCall,
-        forced: Option<&Forced>,
+        wish: Wish<'_>,
         finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
     ) -> Result<Option<RawCall>, Unserved> {
         let own_counts = match &mut self.own_counts {
             Some(known) => known,
             none => none.insert(OwnCounts::new(&self.comm)?),
         };
-        own_counts.prepare(&self.comm, call.collective, Wish { forced, unshared: true })?;
+        own_counts.prepare(&self.comm, call, wish)?;
         let Some(told) = own_counts.tell(call)? else { return Ok(None) };
         finish(told.plan(), &mut self.queue)?;
         Ok(own_counts.informed(call))
@@ -107,11 +106,11 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn plan_of_own_counts(
         &mut self,
         call: &RawCall,
-        forced: Option<&Forced>,
+        wish: Wish<'_>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
         let own_counts = self.own_counts.as_mut().ok_or(Reason::UnknownCounts)?;
-        self.fresh = own_counts.make(call, Wish { forced, unshared: true })?;
-        let tells = call.collective == Collective::Alltoallv && own_counts.telling().is_some();
+        self.fresh = own_counts.make(call, wish)?;
+        let tells = own_counts.telling(call.collective).is_some();
         self.place = own_counts.place().map(Place::OwnCounts).filter(|_| !tells);
         let (plan, chosen) = own_counts.made().ok_or(Reason::UnknownCounts)?;
         Ok((plan, chosen, &mut self.queue))
@@ -143,7 +142,7 @@ impl<Q: Default> Group<Q> {
     /// Makes a plan; its place. All ranks do so at the same call, and drop the same plans for it.
     fn make(&mut self, call: &RawCall, forced: Option<&Forced>, meanwhile: impl Fn(&mut Q)) -> Result<Slot, Unserved> {
         let (comm, queue) = (&self.comm, RefCell::new(&mut self.queue));
-        let made = Wish { forced, unshared: false }
+        let made = Wish { forced, unshared: false, along: None }
             .plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;
         let planned = match made {
             Ok((plan, chosen)) => Planned::Ours { plan, chosen: Arc::new(chosen) },

@@ -1,9 +1,9 @@
 //! A communicator of the program, and ours for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use allhands_call::{Communicator, Reason, Unserved};
+use allhands_call::{Communicator, Neighborhood, Reason, Unserved};
 use allhands_mpi::Mpi;
 
 use super::group::Group;
@@ -24,6 +24,19 @@ pub(crate) struct Member<Q> {
     lineage: Option<u64>,
     /// How many calls have made communicators from it.
     created: AtomicU64,
+    /// What is settled for collectives among neighbours: in calls that wait, and in others.
+    neighborhoods: [OnceLock<Result<Arc<Neighborhood>, Reason>>; 2],
+}
+
+/// How a collective is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The call waits until it is through.
+    Blocking,
+    /// It begins, and waits for nobody.
+    NonBlocking,
+    /// It is prepared, and ranks may wait for each other.
+    Persistent,
 }
 
 impl<Q: Default> Member<Q> {
@@ -39,6 +52,7 @@ impl<Q: Default> Member<Q> {
             has_requests: AtomicBool::new(false),
             lineage: lineage.filter(|_| !comm.between_groups),
             created: AtomicU64::new(0),
+            neighborhoods: Default::default(),
             comm,
         }
     }
@@ -60,6 +74,32 @@ impl<Q: Default> Member<Q> {
             Ok(group) => Ok(lock(group)),
             Err(reason) => Err(reason.clone().into()),
         }
+    }
+
+    /// What is settled for collectives among neighbours, at the first of them that may wait; all ranks find the same.
+    pub(crate) fn neighborhood(&self, mpi: &'static Mpi, form: Form) -> Result<Arc<Neighborhood>, Unserved> {
+        let blocking = form == Form::Blocking;
+        let place = &self.neighborhoods[usize::from(blocking)];
+        if let Some(known) = place.get() {
+            return known.clone().map_err(Unserved::from);
+        }
+        let together = form != Form::NonBlocking;
+        let mut group = match (together, self.made()) {
+            (true, _) => self.group(mpi)?,
+            (false, Some(made)) => lock(made),
+            (false, None) => return Err(Reason::NoCommunicator.into()),
+        };
+        let learned = waiting(|| Neighborhood::learn(mpi, &self.comm, group.parts().0, blocking, together));
+        let known = match learned.map(Arc::new) {
+            Ok(hood) => Ok(hood),
+            // A later call may wait.
+            Err(Unserved::Fallback(reason)) if reason != Reason::UnknownNeighbors => Err(reason),
+            Err(unserved) => return Err(unserved),
+        };
+        if known.as_ref().is_ok_and(|hood| hood.any_form) {
+            let _ = self.neighborhoods[usize::from(!blocking)].set(known.clone());
+        }
+        place.get_or_init(|| known).clone().map_err(Unserved::from)
     }
 
     /// Ours for it, if there is one.

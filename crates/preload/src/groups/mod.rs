@@ -10,6 +10,6 @@ mod policy;
 
 pub(crate) use comms::Comms;
 pub(crate) use group::{Group, Place};
-pub(crate) use member::Member;
+pub(crate) use member::{Form, Member};
 pub(crate) use own_counts::OwnCounts;
 pub(crate) use policy::{Chosen, MOST_WEIGHT, Wish};

@@ -1,4 +1,4 @@
-//! Plans for calls of which each rank knows its own counts only: alltoallvs, gathervs and scattervs.
+//! Plans for calls of which each rank knows its own counts only: alltoallvs, gathervs, scattervs and all collectives among neighbours.
 //!
 //! Nothing that ranks have to do alike may depend on what one of them alone knows. So all such calls on a communicator use one place among its
 //! plans, which the first of them reserves on every rank, and one algorithm, in which nobody carries what is for others, or only ranks of the same
@@ -18,8 +18,8 @@ pub(crate) struct OwnCounts {
     /// Whether some ranks are reached through the MPI only.
     apart: bool,
     ranks: usize,
-    /// What tells ranks of a node the sizes of what they carry in alltoallvs, once it is known whether the algorithm wants that.
-    told: Option<Option<NodeCounts>>,
+    /// By collective: what tells ranks of a node the sizes of what they carry, if the algorithm wants that.
+    told: Vec<(Collective, Option<NodeCounts>)>,
     plans: PlanStore<RawCall, (RawPlan, Arc<Chosen>)>,
     /// The plan of the last call, which the next one often needs again.
     last: Option<Slot>,
@@ -29,41 +29,43 @@ impl OwnCounts {
     /// The first such call on a communicator. Waits for nobody.
     pub(crate) fn new(comm: &RawComm) -> Result<OwnCounts, Unserved> {
         let (place, apart, ranks) = (comm.reserve()?, comm.is_apart(), comm.size());
-        Ok(OwnCounts { place, apart, ranks, told: None, plans: PlanStore::new(MOST_WEIGHT), last: None })
+        Ok(OwnCounts { place, apart, ranks, told: Vec::new(), plans: PlanStore::new(MOST_WEIGHT), last: None })
     }
 
     /// Makes what tells ranks of a node what they need to know, if the algorithm wants that: at the first call of a collective, which comes in the same
     /// order among all calls on every rank. Waits for nobody.
-    pub(crate) fn prepare(&mut self, comm: &RawComm, collective: Collective, wish: Wish<'_>) -> Result<(), Unserved> {
-        if collective == Collective::Alltoallv && self.told.is_none() {
+    pub(crate) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
+        let collective = call.collective;
+        let tells = collective == Collective::Alltoallv || collective.has_graph();
+        if tells && !self.told.iter().any(|(known, _)| *known == collective) {
             let choice = wish.choice_for_own_counts(collective, self.apart)?;
             let wanted = choice.knowledge() == Knowledge::Node;
-            self.told = Some(wanted.then(|| comm.node_counts(&choice, None)).transpose()?);
+            let told = wanted.then(|| comm.node_counts(&choice, call.graph.as_ref())).transpose()?;
+            self.told.push((collective, told));
         }
         Ok(())
     }
 
     /// Begins to tell the ranks of this node what they need to know for a call; what tells them, if anything does. Waits for nobody.
     pub(crate) fn tell(&mut self, call: &RawCall) -> Result<Option<&mut NodeCounts>, Unserved> {
-        let (Collective::Alltoallv, Amount::Own { given, gotten, .. }) = (call.collective, &call.amount) else {
+        let (Amount::Own { given, gotten, .. }, Some(told)) = (&call.amount, self.telling(call.collective)) else {
             return Ok(None);
         };
-        let Some(Some(told)) = &mut self.told else { return Ok(None) };
         told.start(given, gotten)?;
         Ok(Some(told))
     }
 
     /// The call with what was told.
-    pub(crate) fn informed(&self, call: &RawCall) -> Option<RawCall> {
-        let told = self.told.as_ref()?.as_ref()?;
+    pub(crate) fn informed(&mut self, call: &RawCall) -> Option<RawCall> {
+        let carried = self.telling(call.collective)?.carried();
         let Amount::Own { given, gotten, .. } = &call.amount else { return None };
-        let amount = Amount::Own { given: given.clone(), gotten: gotten.clone(), carried: told.carried() };
+        let amount = Amount::Own { given: given.clone(), gotten: gotten.clone(), carried };
         Some(RawCall { amount, ..call.clone() })
     }
 
-    /// What tells the ranks of this node, if anything does.
-    pub(crate) fn telling(&mut self) -> Option<&mut NodeCounts> {
-        self.told.as_mut()?.as_mut()
+    /// What tells the ranks of this node what they need for a collective, if anything does.
+    pub(crate) fn telling(&mut self, collective: Collective) -> Option<&mut NodeCounts> {
+        self.told.iter_mut().find(|(known, _)| *known == collective)?.1.as_mut()
     }
 
     /// Finds or makes the plan for a call; whether it was made. Waits for nobody.

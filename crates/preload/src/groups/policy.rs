@@ -2,7 +2,7 @@
 
 use allhands::raw::{Amount, RawCall, RawPlan, Reserved};
 use allhands::{Error, Options, Server};
-use allhands_call::{Reason, Unserved};
+use allhands_call::{Neighborhood, Reason, Unserved};
 use allhands_schedule::{Choice, Collective};
 
 use crate::job::Forced;
@@ -31,6 +31,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) forced: Option<&'a Forced>,
     /// See [`Options::unshared`].
     pub(crate) unshared: bool,
+    /// What is settled for calls among neighbours.
+    pub(crate) along: Option<&'a Neighborhood>,
 }
 
 impl Wish<'_> {
@@ -50,6 +52,9 @@ impl Wish<'_> {
     /// The algorithm for calls of which each rank knows its own counts: the one that the user names, or one for all such calls. `apart`: whether
     /// some ranks are reached through the MPI only. Or why the MPI's own serves them.
     pub(crate) fn choice_for_own_counts(self, collective: Collective, apart: bool) -> Result<Choice, Unserved> {
+        if let (None, Some(hood)) = (self.forced, self.along) {
+            return Ok(hood.choice(collective).0.clone());
+        }
         let name = match self.forced.map(|forced| &forced.server) {
             Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into()).into()),
             Some(Server::Schedule(choice)) => return Ok(choice.clone()),
@@ -78,9 +83,10 @@ impl Wish<'_> {
         }
         let algorithm = self.choice_for_own_counts(call.collective, apart)?.to_string();
         let plan = place.plan(call, &Options::new().unshared(true).algorithm(&algorithm))?;
-        let why = match self.forced {
-            Some(_) => plan.why(),
-            None => "counts of which each rank knows its own".into(),
+        let why = match (self.forced, self.along) {
+            (Some(_), _) => plan.why(),
+            (None, Some(hood)) => hood.choice(call.collective).1.into(),
+            (None, None) => "counts of which each rank knows its own".into(),
         };
         Ok((plan, Chosen { algorithm, why }))
     }

@@ -10,6 +10,7 @@ use allhands_call::{Caller, Outcome, Unserved};
 use allhands_mpi::Handle;
 
 use super::session::{self, Session};
+use crate::groups::Form;
 use crate::job::inside;
 use crate::observe::{By, Served};
 use crate::requests::{Member, Origin};
@@ -29,9 +30,9 @@ pub(super) fn begin(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own:
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
         let task = match session.observers.listen() {
-            false => read(session.caller(&member, None)),
+            false => session.read(&member, None, Form::NonBlocking, read),
             true => {
-                let (announced, task) = session.announced(&member, asked.function, read);
+                let (announced, task) = session.announced(&member, asked.function, Form::NonBlocking, read);
                 session.observers.begin(&announced)?;
                 task
             }
@@ -46,9 +47,9 @@ pub(super) fn prepare(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, ow
     asked.attend(own, |asked, session| {
         let member = asked.member(session)?;
         let task = match session.observers.listen() {
-            false => read(session.caller(&member, None))?,
+            false => session.read(&member, None, Form::Persistent, read)?,
             true => {
-                let (announced, task) = session.announced(&member, asked.function, read);
+                let (announced, task) = session.announced(&member, asked.function, Form::Persistent, read);
                 let _stays = session.observers.arrive(&announced, &|| _ = session.requests.progress())?;
                 task?
             }

@@ -12,7 +12,7 @@ use allhands_schedule::Collective;
 
 use super::again::Plain;
 use super::begin::{Asked, begin, prepare};
-use super::narrow::{self, narrowed};
+use super::narrow::{self, InBytes, Outgoing, narrowed};
 use super::own::{exported, function};
 use super::serve::serve;
 
@@ -88,10 +88,13 @@ macro_rules! lacking {
 /// How many numbers the arrays of a vector collective have; of one with a root only the root's have any.
 macro_rules! length {
     ($collective:ident, $comm:ident) => {
-        allhands_mpi::load().map_or(0, |mpi| narrow::length(mpi, Collective::$collective, mpi.abi().handle($comm)))
+        allhands_mpi::load().map_or(narrow::Lengths::default(), |mpi| {
+            narrow::length(mpi, Collective::$collective, mpi.abi().handle($comm))
+        })
     };
     ($collective:ident, $comm:ident, $root:ident) => {
-        allhands_mpi::load().map_or(0, |mpi| narrow::length_at_root(mpi, $root, mpi.abi().handle($comm)))
+        allhands_mpi::load()
+            .map_or(narrow::Lengths::default(), |mpi| narrow::length_at_root(mpi, $root, mpi.abi().handle($comm)))
     };
 }
 
@@ -240,3 +243,34 @@ collective! { Exscan "Exscan" "exscan"
 (send: Send, receive: Receive, count: Count, datatype: Handle, op: Handle, comm: Handle) on comm,
 caller => caller.exscan(send, receive, count.into(), datatype, op),
 plain reduction(send, receive, count as usize, datatype, op, 0) }
+collective! { NeighborAllgather "Neighbor_allgather" "neighbor_allgather"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
+caller => caller.neighbor_allgather((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
+collective! { NeighborAlltoall "Neighbor_alltoall" "neighbor_alltoall"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, received: Count, receive_type: Handle, comm: Handle) on comm,
+caller => caller.neighbor_alltoall((send, sent.into(), send_type), (receive, received.into(), receive_type)),
+plain blocks((send, sent as usize, send_type), (receive, received as usize, receive_type)) }
+collective! { NeighborAllgatherv "Neighbor_allgatherv" "neighbor_allgatherv"
+(send: Send, sent: Count, send_type: Handle, receive: Receive, counts: Counts, places: Places, receive_type: Handle,
+ comm: Handle) on comm,
+// SAFETY: the program's arrays have a number for each neighbour.
+caller => unsafe {
+    caller.neighbor_allgatherv((send, sent.into(), send_type), (receive, counts.into(), places.into(), receive_type))
+} }
+collective! { NeighborAlltoallv "Neighbor_alltoallv" "neighbor_alltoallv"
+(send: Send, sent: Outgoing<Counts>, from: Outgoing<Places>, send_type: Handle, receive: Receive, received: Counts,
+ to: Places, receive_type: Handle, comm: Handle) on comm,
+// SAFETY: the program's arrays have a number for each neighbour.
+caller => unsafe {
+    caller.neighbor_alltoallv(
+        (send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
+} }
+collective! { NeighborAlltoallv "Neighbor_alltoallw" "neighbor_alltoallw"
+(send: Send, sent: Outgoing<Counts>, from: InBytes, send_types: Send, receive: Receive, received: Counts, to: InBytes,
+ receive_types: Send, comm: Handle) on comm,
+// SAFETY: the program's arrays have a number, or a datatype, for each neighbour.
+caller => unsafe {
+    caller.neighbor_alltoallw(
+        (send, sent.into(), from.into(), send_types), (receive, received.into(), to.into(), receive_types))
+} }

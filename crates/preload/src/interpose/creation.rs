@@ -15,6 +15,7 @@ use allhands_mpi::Handle;
 
 use super::own::function;
 use super::session;
+use crate::groups::Form;
 use crate::job::inside;
 
 macro_rules! creation {
@@ -35,12 +36,34 @@ creation! { "Cart_create" (comm: Handle, dimensions: c_int, sizes: List, periods
 from comm to new }
 creation! { "Cart_sub" (comm: Handle, kept: List, new: Place) from comm to new }
 creation! { "Graph_create" (comm: Handle, nodes: c_int, index: List, edges: List, reorder: c_int, new: Place) from comm to new }
-creation! { "Dist_graph_create"
-(comm: Handle, count: c_int, sources: List, degrees: List, targets: List, weights: List, info: Handle, reorder: c_int, new: Place)
-from comm to new }
-creation! { "Dist_graph_create_adjacent"
+function! { "Dist_graph_create" ""
+(comm: Handle, count: c_int, sources: List, degrees: List, targets: List, weights: List, info: Handle, reorder: c_int, new: Place),
+own => distributed("MPI_Dist_graph_create", comm, new, own), None }
+function! { "Dist_graph_create_adjacent" ""
 (comm: Handle, inward: c_int, sources: List, source_weights: List, outward: c_int, targets: List, target_weights: List,
- info: Handle, reorder: c_int, new: Place) from comm to new }
+ info: Handle, reorder: c_int, new: Place),
+own => distributed("MPI_Dist_graph_create_adjacent", comm, new, own), None }
+
+/// A communicator whose ranks know their own neighbours: where they sit on several nodes they tell each other all of them now, so that collectives
+/// among them can begin without waiting.
+fn distributed(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
+    let code = created(function, comm, new, own);
+    let Some(session) = session::current().filter(|_| code == 0) else { return code };
+    let mpi = session.job.mpi;
+    // SAFETY: MPI has written the communicator there.
+    let made = unsafe { mpi.abi().read_handle(new) };
+    if made != mpi.constants().handles.comm_null {
+        inside(|| {
+            let world = session.comms.member(mpi.world()).ok()?;
+            let apart = world.group(mpi).ok()?.parts().0.is_apart();
+            let member = session.comms.member(made).ok().filter(|member| apart && member.refusal().is_none())?;
+            // What cannot be learned is found again at the first call.
+            let _ = member.neighborhood(mpi, Form::Persistent);
+            Some(())
+        });
+    }
+    code
+}
 
 fn created(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
     let code = own();

@@ -13,10 +13,10 @@ use allhands_schedule::Collective;
 use super::again::{Plain, again, remember};
 use super::recent::recent;
 use super::session::{self, Session};
-use crate::groups::Chosen;
+use crate::groups::{Chosen, Form};
 use crate::job::inside;
 use crate::observe::{By, Served, Stay, Turn};
-use crate::requests::{Group, Lines};
+use crate::requests::{self, Group, Lines};
 
 /// A call of the program.
 struct Call<'a> {
@@ -97,10 +97,15 @@ fn planned<'a>(
     group: &'a mut Group,
     task: &Task,
 ) -> Result<(&'a mut RawPlan, &'a Arc<Chosen>, &'a mut Lines), Unserved> {
-    let forced = session.job.settings.forced(task.call.collective);
     match task.knows_its_own() {
-        false => group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines)),
-        true => group.plan_of_own_counts(&task.call, forced),
+        false => {
+            let forced = session.job.settings.forced(task.call.collective);
+            group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))
+        }
+        true => {
+            let wish = requests::wish(&session.job, task.call.collective, true, task.hood.as_deref())?;
+            group.plan_of_own_counts(&task.call, wish)
+        }
     }
 }
 
@@ -116,10 +121,10 @@ impl Call<'_> {
         let mut task = match session.observers.listen() && member.has_several() {
             false => match member.refusal() {
                 Some(refusal) => return Err(refusal),
-                None => read(session.caller(member, None))?,
+                None => session.read(member, None, Form::Blocking, read)?,
             },
             true => {
-                let (announced, task) = session.announced(member, self.function, read);
+                let (announced, task) = session.announced(member, self.function, Form::Blocking, read);
                 self.stays = session.observers.arrive(&announced, &|| _ = session.requests.progress())?;
                 // Waiting for the others is not this collective's time.
                 self.began = self.began.map(|_| Instant::now());

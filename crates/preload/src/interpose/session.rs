@@ -9,7 +9,7 @@ use allhands_call::{Caller, Outcome, Said, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
-use crate::groups::Comms;
+use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
 use crate::observe::{Announced, Choices, Observers};
 use crate::requests::{self, Lines, Member, Requests};
@@ -108,10 +108,17 @@ impl Session {
         !self.observers.any() && !settings.log && settings.leaves(collective)
     }
 
-    /// What reads the arguments of a call.
+    /// Reads the arguments of a call.
     #[inline]
-    pub(super) fn caller<'a>(&'a self, member: &'a Member, said: Option<&'a Said>) -> Caller<'a> {
-        Caller { types: &self.job.types, comm: &member.comm, said }
+    pub(super) fn read(
+        &self,
+        member: &Member,
+        said: Option<&Said>,
+        form: Form,
+        read: impl FnOnce(Caller<'_>) -> Outcome,
+    ) -> Outcome {
+        let neighborhood = || member.neighborhood(self.job.mpi, form);
+        read(Caller { types: &self.job.types, comm: &member.comm, said, neighborhood: &neighborhood })
     }
 
     /// Reads the arguments of a call, and puts them into words.
@@ -119,10 +126,11 @@ impl Session {
         &self,
         member: &'a Member,
         function: &str,
+        form: Form,
         read: impl FnOnce(Caller<'_>) -> Outcome,
     ) -> (Announced<'a>, Outcome) {
         let said = Said::default();
-        let task = read(self.caller(member, Some(&said)));
+        let task = self.read(member, Some(&said), form, read);
         let refused = task.as_ref().is_err_and(Unserved::refused);
         (Announced::new(&member.comm, function, said, refused), task)
     }

@@ -1,15 +1,16 @@
-//! Calls that return before they are through, and of which a rank knows its own counts only: alltoallvs, gathervs and scattervs.
+//! Calls that return before they are through, and of which a rank knows its own counts only: alltoallvs, gathervs, scattervs and collectives among neighbours.
 //!
 //! All such calls of one collective that are begun on a communicator wait in one line, whatever their counts, since nothing that ranks decide
 //! alike may depend on what some of them do not know. Each rank completes one before it begins the next, so all of them can use one
 //! place among the communicator's plans, which was reserved by the first. Where the algorithm needs to know more counts, those of the node or all, a
 //! run has two parts: ranks tell each other their counts, then the data move by a plan for these.
 
+use std::sync::Arc;
+
 use allhands::raw::{RawCall, RawComm, RawPlan};
 use allhands::{Error, Options};
-use allhands_call::{Unserved, counts};
+use allhands_call::{Neighborhood, Task, Unserved, counts};
 use allhands_mpi::Mpi;
-use allhands_schedule::Collective;
 
 use super::run::Run;
 use crate::groups::{Chosen, OwnCounts, Wish};
@@ -22,6 +23,7 @@ pub(super) struct Exchange {
     me: usize,
     plans: OwnCounts,
     forced: Option<Forced>,
+    hood: Option<Arc<Neighborhood>>,
     stage: Stage,
     /// The call of the run at work, with what was told.
     told: Option<RawCall>,
@@ -46,12 +48,7 @@ enum Stage {
 
 impl Exchange {
     /// The first call of a collective on a communicator. `told`: how many counts a rank tells all others, if it does. Waits for nobody.
-    pub(super) fn new(
-        comm: &RawComm,
-        collective: Collective,
-        wish: Wish<'_>,
-        told: Option<usize>,
-    ) -> Result<Exchange, Unserved> {
+    pub(super) fn new(comm: &RawComm, task: &Task, wish: Wish<'_>, told: Option<usize>) -> Result<Exchange, Unserved> {
         let telling = |words: usize| {
             let alone = Options::new().unshared(true);
             let plan = comm.plan(&counts::told(words), &alone.algorithm(counts::ALGORITHM))?;
@@ -59,9 +56,9 @@ impl Exchange {
         };
         let telling = told.map(telling).transpose()?;
         let mut plans = OwnCounts::new(comm)?;
-        plans.prepare(comm, collective, wish)?;
-        let forced = wish.forced.cloned();
-        Ok(Exchange { telling, me: comm.rank(), plans, forced, stage: Stage::Idle, told: None, broken: false })
+        plans.prepare(comm, &task.call, wish)?;
+        let (forced, hood) = (wish.forced.cloned(), task.hood.clone());
+        Ok(Exchange { telling, me: comm.rank(), plans, forced, hood, stage: Stage::Idle, told: None, broken: false })
     }
 
     /// What moved the data of the last run.
@@ -94,7 +91,7 @@ impl Exchange {
         if self.stage == Stage::Counting {
             let told = match &mut self.telling {
                 Some(telling) => telling.plan.test()?,
-                None => self.plans.telling().map_or(Ok(true), |telling| telling.plan().test())?,
+                None => self.plans.telling(task.call.collective).map_or(Ok(true), |telling| telling.plan().test())?,
             };
             if !told {
                 return Ok(false);
@@ -103,7 +100,7 @@ impl Exchange {
                 Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
                 None => self.plans.informed(&task.call),
             };
-            let wish = Wish { forced: self.forced.as_ref(), unshared: true };
+            let wish = Wish { forced: self.forced.as_ref(), unshared: true, along: self.hood.as_deref() };
             self.plans.make(self.told.as_ref().unwrap_or(&task.call), wish)?;
             self.stage = Stage::Moving;
         }

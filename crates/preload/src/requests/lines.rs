@@ -1,7 +1,7 @@
 //! Runs under way on one communicator: each waits in the line of its plan, and the first of a line is being run.
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan};
-use allhands_call::{Reason, Task, Unserved};
+use allhands_call::{Reason, Task, Unserved, neighborhood};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 use std::cell::RefCell;
@@ -100,6 +100,22 @@ impl Lines {
         Ok(self.add(means, Some(Rc::new(asked))))
     }
 
+    /// A line for a persistent request among neighbours, who tell each other now what they need to know. Who waits calls `finish`.
+    pub(super) fn of_neighbors(
+        &mut self,
+        comm: &RawComm,
+        asked: Lasting,
+        wish: Wish<'_>,
+        finish: impl FnOnce(&mut RawPlan, &mut Lines) -> Result<(), Unserved>,
+    ) -> Result<u64, Unserved> {
+        let call = &asked.task.call;
+        let choice = wish.choice_for_own_counts(call.collective, comm.is_apart())?;
+        let plan = neighborhood::plan(comm, call, &choice, |plan| finish(plan, self))?;
+        let why = wish.along.filter(|_| wish.forced.is_none()).map(|hood| hood.choice(call.collective).1.to_owned());
+        let chosen = Chosen { algorithm: choice.to_string(), why: why.unwrap_or_else(|| plan.why()) };
+        Ok(self.add(Means::Plan(plan, chosen), Some(Rc::new(asked))))
+    }
+
     /// The line for calls like this one, of any counts. `tells`: whether ranks tell each other theirs.
     pub(super) fn of_exchanges(
         &mut self,
@@ -115,7 +131,7 @@ impl Lines {
         // What every rank finds alike is found before anything is made.
         wish.choice_for_own_counts(collective, comm.is_apart())?;
         let words = if tells { task.counts().map(<[usize]>::len) } else { None };
-        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, collective, wish, words)?)), None);
+        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, wish, words)?)), None);
         self.exchanges.push((collective, line));
         Ok(line)
     }

@@ -38,4 +38,4 @@ mod under_way;
 pub(crate) use deferred_free::{any_used, defers};
 pub(crate) use lines::Lines;
 pub(crate) use run::{Failure, Origin, any_failed};
-pub(crate) use under_way::{Group, Member, Requests, any, any_prepared};
+pub(crate) use under_way::{Group, Member, Requests, any, any_prepared, wish};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use allhands::raw::{Pauses, RawPlan};
 use allhands::{Error, Server};
-use allhands_call::{Communicator, Reason, Staged, Task, Unserved, counts};
+use allhands_call::{Communicator, Neighborhood, Reason, Staged, Task, Unserved, counts};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
@@ -125,7 +125,7 @@ impl Requests {
             return Err(Reason::NoCommunicator.into());
         };
         let collective = task.call.collective;
-        let wish = wish(job, collective, true)?;
+        let wish = wish(job, collective, true, task.hood.as_deref())?;
         let mut group = lock(group);
         let (comm, lines) = group.parts();
         let line = match () {
@@ -154,14 +154,22 @@ impl Requests {
         mut task: Task,
         origin: Origin,
     ) -> Result<Handle, Unserved> {
-        let wish = wish(job, task.call.collective, false)?;
+        let hood = task.hood.clone();
+        let wish = wish(job, task.call.collective, false, hood.as_deref())?;
         let mut group = member.group(job.mpi)?;
-        self.agree_on_counts(&mut task, &member.comm, &mut group)?;
+        if hood.is_none() {
+            self.agree_on_counts(&mut task, &member.comm, &mut group)?;
+        }
         let asked = Lasting::new(&job.types, task)?;
-        let wish = asked.task.moves().then_some(wish);
         let (comm, lines) = group.parts();
         self.forget_freed(&member, lines);
-        let line = lines.of_request(comm, asked, wish, |lines| self.meanwhile(lines))?;
+        let line = match hood {
+            Some(_) => lines.of_neighbors(comm, asked, wish, |plan, lines| self.finish(plan, lines))?,
+            None => {
+                let wish = asked.task.moves().then_some(wish);
+                lines.of_request(comm, asked, wish, |lines| self.meanwhile(lines))?
+            }
+        };
         let proxy = lock(&self.endings.proxies).make(job.mpi, true)?;
         drop(group);
         lock(&self.prepared).insert(proxy.request, Prepared { member, line, proxy, origin });
@@ -312,8 +320,8 @@ impl Requests {
         if job.settings.tells_counts(task.call.collective) {
             return self.agree_on_counts(task, comm, group);
         }
-        let forced = job.settings.forced(task.call.collective);
-        if let Some(call) = group.tell_own_counts(&task.call, forced, |plan, lines| self.finish(plan, lines))? {
+        let wish = wish(job, task.call.collective, true, task.hood.as_deref())?;
+        if let Some(call) = group.tell_own_counts(&task.call, wish, |plan, lines| self.finish(plan, lines))? {
             task.call = call;
         }
         Ok(())
@@ -341,11 +349,16 @@ impl Requests {
 }
 
 /// `unshared`: whether the plan is to be made without waiting for others.
-fn wish(job: &Job, collective: Collective, unshared: bool) -> Result<Wish<'_>, Unserved> {
+pub(crate) fn wish<'a>(
+    job: &'a Job,
+    collective: Collective,
+    unshared: bool,
+    along: Option<&'a Neighborhood>,
+) -> Result<Wish<'a>, Unserved> {
     let forced = job.settings.forced(collective);
     let choice = forced.and_then(|forced| forced.server.choice());
     if unshared && choice.is_some_and(|choice| choice.parameters.get("local") == Some("shared")) {
         return Err(Reason::MadeTogether.into());
     }
-    Ok(Wish { forced, unshared })
+    Ok(Wish { forced, unshared, along })
 }
