@@ -135,7 +135,9 @@ fn remedy(reason: &Reason) -> (allhands_code, &'static str) {
             (ALLHANDS_ERR_OP, "use one that the datatype has, or call MPI's function")
         }
         Reason::TooLarge => (ALLHANDS_ERR_UNSUPPORTED, "use smaller blocks, or call MPI's function"),
-        Reason::UnmatchedEdges(_) => (ALLHANDS_ERR_MISMATCH, "give the communicator a graph whose edges have both ends"),
+        Reason::UnmatchedEdges(_) => {
+            (ALLHANDS_ERR_MISMATCH, "give the communicator a graph whose edges have both ends")
+        }
         Reason::UnknownCounts
         | Reason::ManyEdges
         | Reason::UnknownNeighbors

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fmt, fs};
 
 use allhands_model::Machine;
-use allhands_schedule::{Collective, Problem, Topology};
+use allhands_schedule::{Collective, Graph, Problem, Topology};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
@@ -104,12 +104,17 @@ pub(crate) fn machine(name: &str) -> Result<Machine> {
 /// The collective and what belongs to it.
 #[derive(Args, Debug)]
 pub(crate) struct Details {
-    /// The special rank of bcast and reduce [default: 0]
+    /// The special rank of a rooted collective [default: 0]
     #[arg(long, value_name = "R", requires = "collective")]
     root: Option<usize>,
 
-    /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv), or for each pair,
-    /// source-major (alltoallv)
+    /// Who talks to whom in a neighbourhood collective: grid:4x4x2 or torus:4x4x2 (the neighbours of MPI's cartesian grids; with
+    /// :corners all around), random:DEGREE:SEED [default: a torus of two dimensions, as square as the ranks allow]
+    #[arg(long, value_name = "KIND:...", requires = "collective")]
+    graph: Option<String>,
+
+    /// Sizes of the blocks where they differ: one for each rank (allgatherv, reduce_scatter, gatherv, scatterv, neighbor_allgatherv),
+    /// for each pair, source-major (alltoallv), or for each edge (neighbor_alltoallv)
     #[arg(long, value_name = "A,B,...", requires = "collective")]
     counts: Option<String>,
 }
@@ -120,12 +125,21 @@ impl Details {
         self.root.is_some()
     }
 
+    /// Whether a graph is given.
+    pub(crate) fn has_graph(&self) -> bool {
+        self.graph.is_some()
+    }
+
     /// What is asked.
     pub(crate) fn problem(&self, collective: Collective, topology: Topology) -> Result<Problem> {
         if self.root.is_some() && !collective.rooted() {
             return Err(Failure::Usage(format!("{collective} has no root; leave out --root")));
         }
-        let problem = Problem::new(collective, topology).with_root(self.root.unwrap_or(0))?;
+        let mut problem = Problem::new(collective, topology).with_root(self.root.unwrap_or(0))?;
+        if let Some(graph) = &self.graph {
+            let graph = Graph::parse(graph, problem.ranks())?;
+            problem = problem.with_graph(graph.into())?;
+        }
         match &self.counts {
             Some(text) => Ok(problem.with_counts(numbers(text)?)?),
             None => Ok(problem),

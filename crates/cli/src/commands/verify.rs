@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use allhands_schedule::{
-    Algorithm, Choice, Collective, Counts, Ensemble, Error, Problem, Space, Topology, algorithms, verify,
+    Algorithm, Choice, Collective, Counts, Ensemble, Error, Graph, Problem, Space, Topology, algorithms, verify,
 };
 use clap::Args;
 use indicatif::ParallelProgressIterator;
@@ -55,7 +55,7 @@ pub(crate) struct Verify {
     details: Details,
 
     /// Verify the schedule in this file, in the form that `allhands explain --format schedule` prints
-    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "ranks", "topology", "placement", "root", "counts"])]
+    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "ranks", "topology", "placement", "root", "graph", "counts"])]
     file: Option<PathBuf>,
 }
 
@@ -117,11 +117,11 @@ impl Verify {
         let mut units = Vec::new();
         for topology in topologies {
             for &collective in &collectives {
-                for problem in self.problems(collective, topology)? {
+                for (problem, graph) in self.problems(collective, topology)? {
                     let all = algorithms(collective);
                     let wanted =
                         all.filter(|algorithm| asked.is_none_or(|asked| asked.algorithm.name == algorithm.name));
-                    units.extend(wanted.map(|algorithm| Unit { problem: problem.clone(), algorithm }));
+                    units.extend(wanted.map(|algorithm| Unit { problem: problem.clone(), graph, algorithm }));
                 }
             }
         }
@@ -132,15 +132,23 @@ impl Verify {
         Ok(units)
     }
 
-    /// With the root given, or several.
-    fn problems(&self, collective: Collective, topology: &Topology) -> Result<Vec<Problem>> {
+    /// With the root or the graph given, or several; and how such a graph is named.
+    fn problems(&self, collective: Collective, topology: &Topology) -> Result<Vec<(Problem, Option<&'static str>)>> {
         let problem = self.details.problem(collective, topology.clone())?;
+        if collective.has_graph() && !self.details.has_graph() {
+            let drawn = |name: &'static str| {
+                let graph = Graph::parse(name, topology.ranks())?;
+                Ok((problem.clone().with_graph(graph.into())?, Some(name)))
+            };
+            let square = std::iter::once(Ok((problem.clone(), None)));
+            return square.chain(GRAPHS.into_iter().map(drawn)).collect();
+        }
         if !collective.rooted() || self.details.has_root() {
-            return Ok(vec![problem]);
+            return Ok(vec![(problem, None)]);
         }
         let last = topology.ranks() - 1;
         let roots = BTreeSet::from([0, topology.ranks() / 2, last]);
-        let with = |root| problem.clone().with_root(root).map_err(Failure::from);
+        let with = |root| Ok((problem.clone().with_root(root)?, None));
         roots.into_iter().map(with).collect()
     }
 }
@@ -189,9 +197,14 @@ fn three_factors(ranks: usize) -> Option<[usize; 3]> {
     Some([nodes, sockets, ranks / nodes / sockets])
 }
 
+/// Besides the square: directed edges, some of them twice and some from a rank to itself, few and many.
+const GRAPHS: [&str; 2] = ["random:2:1", "random:7:2"];
+
 /// One algorithm on one problem, in all its settings.
 struct Unit {
     problem: Problem,
+    /// As it is named on the command line, if it is none that the user names.
+    graph: Option<&'static str>,
     algorithm: &'static Algorithm,
 }
 
@@ -224,6 +237,9 @@ impl Unit {
         let mut command = format!("allhands verify {collective} --algorithm '{choice}' --topology '{topology}'");
         if collective.rooted() {
             command.push_str(&format!(" --root {root}"));
+        }
+        if let Some(graph) = self.graph {
+            command.push_str(&format!(" --graph {graph}"));
         }
         if !counts.is_empty() {
             let counts: Vec<_> = counts.iter().map(ToString::to_string).collect();

@@ -14,6 +14,7 @@ pub(super) struct Costs {
     /// Known only when all ranks are.
     pub(super) steps: Option<usize>,
     pub(super) far_steps: Option<usize>,
+    pub(super) far_messages: Option<usize>,
     pub(super) ports: usize,
     pub(super) bound: Bounds,
 }
@@ -63,6 +64,10 @@ impl Costs {
             let far = |traffic: &Traffic| traffic.messages.to_string();
             if let Some(steps) = self.far_steps {
                 row("far steps", steps.to_string(), nothing(), bound.far_steps.to_string());
+            }
+            if let (Some(messages), Some(graph)) = (self.far_messages, &problem.graph) {
+                let least = graph.far_pairs(&problem.topology).to_string();
+                row("far messages of all ranks", messages.to_string(), nothing(), least);
             }
             row("far messages sent", far(far_sent), nothing(), nothing());
             row("far messages received", far(far_received), nothing(), nothing());

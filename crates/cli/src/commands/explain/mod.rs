@@ -33,6 +33,7 @@ use crate::screen::{self, counted};
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands explain allgather --algorithm bruck:radix=4 --topology 16 --bytes 1K
   allhands explain allgather --algorithm bruck --topology 65536x16 --rank 77
+  allhands explain neighbor_alltoall --algorithm node-aware --topology 8x4 --graph torus:4x4x2
   allhands explain allgather --algorithm bruck --topology 2x4 --format svg > bruck.svg
   allhands explain allgather --algorithm bruck --topology 4x4 --format html > bruck.html
   allhands explain allgather --algorithm bruck --topology 2x4 --format schedule > bruck.txt
@@ -47,7 +48,7 @@ Formats:
   html      a page to play with, at most 64 ranks: two schedules side by side, step by step, with
             counts and estimated times; other algorithms, shapes and sizes to change to")]
 pub(crate) struct Explain {
-    /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
+    /// One of MPI's collectives, in small letters: allgather, alltoallv, reduce_scatter_block, neighbor_alltoall (see `allhands list`)
     collective: String,
 
     /// The algorithm, with parameters after colons: bruck, bruck:radix=4, bruck:ports=3,1 (see `allhands list`)
@@ -242,6 +243,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
                 counts: Counts::of(problem, &schedule),
                 steps: None,
                 far_steps: None,
+                far_messages: None,
                 ports: ports(std::slice::from_ref(&schedule)),
                 bound: Bounds::of(problem, std::slice::from_ref(&schedule), prepared.blocks()),
             };
@@ -293,6 +295,7 @@ fn not_too_heavy(prepared: &Prepared) -> Result<()> {
 
 fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Result<()> {
     let ensemble = prepared.ensemble();
+    let far_messages = |schedule: &Schedule| Counts::of(&ensemble.problem, schedule).far_sent.messages;
     let picture = Picture::new(&ensemble).map_err(|fault| {
         let Ensemble { problem, algorithm, .. } = &ensemble;
         Failure::Wrong(format!("{} {algorithm} is wrong: {fault}", problem.collective))
@@ -308,6 +311,7 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
                 counts: Counts::maxima(&ensemble),
                 steps: Some(steps),
                 far_steps: Some(picture.far_steps()),
+                far_messages: Some(ensemble.schedules.iter().map(far_messages).sum()),
                 ports: ports(&ensemble.schedules),
                 bound: Bounds::of(&ensemble.problem, &ensemble.schedules, ensemble.blocks),
             };
@@ -367,5 +371,6 @@ fn asked(problem: &Problem) -> String {
     let each = if smallest == largest { format!("{largest}") } else { format!("{smallest} to {largest}") };
     let machine = if nodes > 1 { format!("{ranks} ranks on {nodes} nodes of {each}") } else { counted(ranks, "rank") };
     let root = if collective.rooted() { format!(" from root {root}") } else { String::new() };
-    format!("{collective}{root}: {machine}")
+    let graph = problem.graph.as_ref().map(|graph| format!(", {}", counted(graph.edges(), "edge")));
+    format!("{collective}{root}: {machine}{}", graph.unwrap_or_default())
 }

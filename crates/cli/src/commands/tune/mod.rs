@@ -129,6 +129,11 @@ impl Tune {
             true => COLLECTIVES.into(),
             false => self.collectives.iter().map(|name| Ok(name.parse()?)).collect::<Result<_>>()?,
         };
+        if let Some(collective) = collectives.iter().find(|collective| collective.has_graph()) {
+            return Err(Failure::Usage(format!(
+                "what serves {collective} is chosen for its graph, of which a tuning file knows nothing; leave it out"
+            )));
+        }
         let begun = match &self.evaluate {
             Some(file) => files::read(file)?,
             None if self.output.exists() => files::read(&self.output)?,

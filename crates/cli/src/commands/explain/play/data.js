@@ -104,8 +104,10 @@ function content(changes, step) {
 
 // Whether a cell is part of a rank's result.
 function wanted(shape, rank, row) {
-  if (data.collective.startsWith("reduce_scatter")) return rank === row;
-  return data.collective !== "reduce" || rank === shape.root;
+  if (shape.sources) return shape.sources[rank].includes(row);
+  if (/^(reduce_)?scatter/.test(data.collective)) return rank === row;
+  if (data.collective === "exscan") return rank > 0;
+  return !/^(reduce|gatherv?)$/.test(data.collective) || rank === shape.root;
 }
 
 // Counts after each step: near and far messages with their weight, those of the busiest sender, results that are there.

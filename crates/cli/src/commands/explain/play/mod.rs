@@ -9,7 +9,7 @@ mod score;
 mod tests;
 
 use allhands_model::{Allowance, Amount, Bound, Machine};
-use allhands_schedule::{Choice, Collective, Prepared, Problem, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Graph, Prepared, Problem, Topology, algorithms};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -67,6 +67,8 @@ struct Shape {
     name: String,
     ranks: usize,
     root: usize,
+    /// Of each rank from whom it gets blocks, in a neighbourhood.
+    sources: Option<Vec<Vec<usize>>>,
     /// Ranks by seat, in lists that are nested as regions are.
     regions: Topology,
     /// The lower bound in microseconds for each size: where only messages move data, and where ranks of a node share memory.
@@ -124,10 +126,11 @@ fn sizes(collective: Collective, asked: Option<u64>) -> Vec<u64> {
     sizes
 }
 
-/// What was asked, and the same on other shapes. Counts belong to one number of ranks, a root to those that have it.
+/// What was asked, and the same on other shapes. Counts belong to one number of ranks, as does a graph, a root to those that have it.
 fn problems(wish: &Wish<'_>) -> Result<Vec<(String, Problem)>> {
     let mut problems = vec![(wish.shape.clone(), wish.problem.clone())];
-    if !wish.problem.counts.is_empty() {
+    let Problem { collective, ref graph, ref counts, reduction, .. } = *wish.problem;
+    if !counts.is_empty() || graph.as_deref().is_some_and(|graph| *graph != Graph::square(graph.ranks())) {
         return Ok(problems);
     }
     let sequential = SHAPES.into_iter().map(|text| Ok((text.to_string(), text.parse()?)));
@@ -136,7 +139,7 @@ fn problems(wish: &Wish<'_>) -> Result<Vec<(String, Problem)>> {
         let (name, topology): (String, Topology) = shape?;
         let root = if wish.problem.root < topology.ranks() { wish.problem.root } else { 0 };
         if problems.iter().all(|(_, problem)| problem.topology != topology) {
-            problems.push((name, Problem { topology, root, ..wish.problem.clone() }));
+            problems.push((name, Problem::new(collective, topology).with_root(root)?.with_reduction(reduction)));
         }
     }
     Ok(problems)
@@ -158,6 +161,10 @@ fn shape(wish: &Wish<'_>, name: String, problem: &Problem, asked: Option<&Choice
         name,
         ranks: problem.ranks(),
         root: problem.root,
+        sources: problem
+            .graph
+            .as_ref()
+            .map(|graph| (0..graph.ranks()).map(|rank| graph.sources(rank).collect()).collect()),
         regions: problem.topology.clone(),
         bounds: [bound(false), bound(true)],
         scores: allowed.par_iter().map(score).collect::<Result<_>>()?,

@@ -234,9 +234,15 @@ const WHAT = {
   allgather: "Everybody gets every rank’s block.",
   alltoall: "Everybody has a block for everybody.",
   allreduce: "Everybody gets the combination of all vectors.",
+  neighbor_allgather: "Each rank gets the block of each of its neighbours.",
+  neighbor_alltoall: "Each rank has a block for each of its neighbours.",
   reduce_scatter: "Each rank gets its part of the combination of all vectors.",
   bcast: "Everybody gets the root’s vector.",
   reduce: "The root gets the combination of all vectors.",
+  gather: "The root gets every rank’s block.",
+  scatter: "Each rank gets a block of the root’s.",
+  scan: "Each rank gets the combination of the vectors of all ranks up to itself.",
+  exscan: "Each rank gets the combination of the vectors of all ranks before it.",
   barrier: "Nobody goes on before everybody has come.",
 };
 

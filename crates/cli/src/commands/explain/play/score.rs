@@ -81,6 +81,8 @@ impl Score {
 fn rows(problem: &Problem, blocks: usize) -> usize {
     match problem.collective.reduces() || problem.collective.family() == Collective::Scatter {
         true => blocks,
+        // One for each rank that may be a neighbour.
+        false if problem.collective.has_graph() => problem.ranks(),
         false => problem.extent(Space::Output, problem.root, blocks),
     }
 }

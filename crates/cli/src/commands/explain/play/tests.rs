@@ -141,6 +141,9 @@ fn complete(problem: &Problem, score: &Score, what: &str) {
     for (rank, cells) in ends(problem, score).into_iter().enumerate() {
         for (row, (step, how, contributions)) in cells.into_iter().enumerate() {
             let wanted = match problem.collective.family() {
+                _ if problem.graph.is_some() => {
+                    problem.graph.as_ref().is_some_and(|graph| graph.sources(rank).any(|source| source == row))
+                }
                 Collective::ReduceScatter | Collective::Scatter => rank == row,
                 Collective::Reduce | Collective::Gather => rank == problem.root,
                 _ => true,
