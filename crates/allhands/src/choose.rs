@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_model::{Allowance, Amount, Machine, Ranked, best_choices, memory};
-use allhands_schedule::{Choice, Collective, Error, Graph, Problem, Result, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Result, Topology, algorithms};
 
 use crate::server::Server;
 use crate::tuning::Tuning;
@@ -131,6 +131,14 @@ struct Question {
     allowance: Allowance,
     graph: Option<Arc<Graph>>,
 }
+
+/// Of blocks in a neighbourhood, for which it is settled whether they are aggregated: powers of eight.
+const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
+
+/// What takes at most so many times as long as the best, by the model of a network that nobody has measured, is taken for its fewer messages.
+const CLOSE: f64 = 1.1;
+/// What sends every block by itself.
+const DIRECT: &str = "direct";
 
 /// What a communicator can do besides sending messages.
 #[derive(Clone, Copy, Debug)]
@@ -275,6 +283,40 @@ impl Evidence {
         }
         decisions.insert(question, decision.clone());
         Ok(decision)
+    }
+
+    /// What serves neighbourhood collectives of any sizes on a graph, and why: aggregating what goes to a node pays for short blocks; from which size
+    /// on they go straight is settled, too.
+    pub(crate) fn along_edges(&self, seating: u64, problem: &Problem) -> Result<(Choice, String)> {
+        let direct = || Choice::parse(problem.collective, DIRECT);
+        let messages = |count: fn(&Graph, &Topology) -> usize| {
+            problem.graph.as_deref().map(|graph| count(graph, &problem.topology))
+        };
+        if messages(Graph::far_pairs) == messages(Graph::far_neighbors) {
+            return Ok((direct()?, "nodes exchange no more than one message".into()));
+        }
+        let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
+        let decide = |bytes: usize| self.choose(seating, problem, bytes, able);
+        // The best that aggregates, unless what does not is clearly faster.
+        let aggregating = |decision: &Decision| {
+            let best = decision.best.first().map_or(0.0, |(_, time)| *time);
+            let close = decision.best.iter().filter(|(_, time)| *time <= CLOSE * best);
+            let mut choices = close.filter_map(|(server, _)| server.choice());
+            choices.find(|choice| choice.knowledge() == Knowledge::Node).cloned()
+        };
+        let short = decide(SIZES_OF_BLOCKS[0])?;
+        let mut why = short.why.to_string();
+        let Some(choice) = aggregating(&short) else { return Ok((direct()?, why)) };
+        if short.server.choice() != Some(&choice) {
+            why += "; taken for its fewer messages between nodes";
+        }
+        for bytes in &SIZES_OF_BLOCKS[1..] {
+            if aggregating(&decide(*bytes)?).is_none() {
+                let choice = Choice::parse(problem.collective, &format!("{choice}:straight={bytes}"))?;
+                return Ok((choice, format!("{why}; longer blocks go straight")));
+            }
+        }
+        Ok((choice, why))
     }
 
     fn think(&self, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {

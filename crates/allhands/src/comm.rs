@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use allhands_model::Allowance;
-use allhands_schedule::{Choice, Collective, Graph, Knowledge, Problem, Reduction, Space, Topology};
+use allhands_schedule::{Choice, Collective, Graph, Problem, Reduction, Space, Topology};
 
 use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
 use crate::company::{Company, Design, Wanted};
@@ -125,9 +125,6 @@ struct Ask<'a> {
     /// What is done while others are waited for.
     meanwhile: &'a dyn Fn(),
 }
-
-/// Of blocks in a neighbourhood, for which it is settled whether they are aggregated: powers of eight.
-const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
 
 /// What a collective is about besides its amount: a special rank, or who talks to whom.
 #[derive(Default)]
@@ -319,22 +316,7 @@ impl Comm {
     pub(crate) fn along_edges(&self, collective: Collective, graph: &Arc<Graph>) -> Result<(Choice, String)> {
         let problem = Problem::new(collective, self.company.topology.clone()).with_graph(graph.clone())?;
         let evidence = self.evidence.borrow().clone();
-        let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
-        let decide = |bytes: usize| evidence.choose(self.company.seating, &problem, bytes, able);
-        let short = decide(SIZES_OF_BLOCKS[0])?;
-        let Server::Schedule(choice) = short.server else { unreachable!("the MPI's own was not asked for") };
-        let why = short.why.to_string();
-        if choice.knowledge() == Knowledge::Own {
-            return Ok((choice, why));
-        }
-        for bytes in &SIZES_OF_BLOCKS[1..] {
-            let straight = matches!(decide(*bytes)?.server, Server::Schedule(one) if one.knowledge() == Knowledge::Own);
-            if straight {
-                let choice = Choice::parse(collective, &format!("{choice}:straight={bytes}"))?;
-                return Ok((choice, format!("{why}; longer blocks go straight")));
-            }
-        }
-        Ok((choice, why))
+        Ok(evidence.along_edges(self.company.seating, &problem)?)
     }
 
     /// This rank cannot go on: those who wait for it get to know.
@@ -550,6 +532,10 @@ impl Comm {
         }
         match &ask.amount {
             Amount::Listed(counts) => problem = problem.with_counts(counts.clone())?,
+            // At a reserved place sizes are in bytes, and settle what goes straight.
+            Amount::Each(count) if problem.graph.is_some() && ask.place.is_some() => {
+                problem.counts = vec![*count; problem.blocks().unwrap_or(0)];
+            }
             Amount::Own { given, gotten, carried } if problem.graph.is_some() => {
                 problem.counts = self.known_sizes(&problem, given, gotten, carried);
             }

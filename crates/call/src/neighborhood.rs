@@ -75,6 +75,8 @@ pub struct Neighborhood {
     pub graph: Arc<Graph>,
     /// Whether it is the same for calls that wait and for those that do not.
     pub any_form: bool,
+    /// Whether ranks of several nodes that give all neighbours blocks of one size all have the same size, without being told.
+    pub(crate) one_size: bool,
     gather: (Choice, String),
     exchange: (Choice, String),
 }
@@ -124,8 +126,9 @@ impl Neighborhood {
             }
         };
         let (gather, exchange) = (settled(Collective::NeighborAllgather)?, settled(Collective::NeighborAlltoall)?);
+        let one_size = ours.is_apart() && whole.is_connected();
         let graph = if ours.is_apart() { Arc::new(ours.part_of(&whole)) } else { whole };
-        Ok(Neighborhood { neighbors, graph, any_form, gather, exchange })
+        Ok(Neighborhood { neighbors, graph, any_form, one_size, gather, exchange })
     }
 
     /// What serves a collective, and why.

@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use allhands::Error;
 use allhands::kernels::Type;
 use allhands::raw::{Amount, RawCall};
 use allhands_mpi::Handle;
@@ -32,7 +33,7 @@ impl Caller<'_> {
         let hood = self.hood(send.0)?;
         let input = self.one(send)?;
         let output = self.equal_blocks(receive, &hood.neighbors.sources)?;
-        Ok(along(Collective::NeighborAllgather, hood, input, output))
+        one_size(along(Collective::NeighborAllgather, hood, input, output))
     }
 
     /// `MPI_Neighbor_allgatherv`
@@ -72,7 +73,7 @@ impl Caller<'_> {
         let hood = self.hood(send)?;
         let input = self.equal_blocks((send.cast_mut(), sent, send_type), &hood.neighbors.destinations)?;
         let output = self.equal_blocks(receive, &hood.neighbors.sources)?;
-        Ok(along(Collective::NeighborAlltoall, hood, input, output))
+        one_size(along(Collective::NeighborAlltoall, hood, input, output))
     }
 
     /// `MPI_Neighbor_alltoallv`
@@ -249,4 +250,19 @@ fn along(collective: Collective, hood: Arc<Neighborhood>, (input, given): Blocks
     let graph = Some(hood.graph.clone());
     let call = RawCall { collective, amount, element: Type::U8, operation: None, root: 0, graph };
     Task { hood: Some(hood), ..Task::new(call, Some(input), output, bytes) }
+}
+
+/// The same of a rank whose neighbours all have blocks of one size: where everybody is connected with everybody, that is the size of all.
+fn one_size(mut task: Task) -> Outcome {
+    let Some(hood) = task.hood.as_ref().filter(|hood| hood.one_size) else { return Ok(task) };
+    if let Amount::Own { given, gotten, .. } = &task.call.amount {
+        let has_destinations = hood.neighbors.destinations.iter().any(Option::is_some);
+        let sent = given.first().copied().filter(|_| has_destinations);
+        let size = match (sent, gotten.first().copied()) {
+            (Some(sent), Some(received)) if sent != received => return Err(Error::Unequal { sent, received }.into()),
+            (sent, received) => sent.or(received),
+        };
+        task.call.amount = Amount::Each(size.unwrap_or(0));
+    }
+    Ok(task)
 }

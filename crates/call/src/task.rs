@@ -48,9 +48,9 @@ impl Task {
         self.bytes > 0 || self.call.collective == Collective::Barrier || self.call.collective.hides_counts()
     }
 
-    /// Whether this rank knows its own counts only, and other ranks theirs.
+    /// Whether this rank knows its own counts only, and other ranks theirs. (Among neighbours a rank that has none knows nothing of the others' size.)
     pub fn knows_its_own(&self) -> bool {
-        matches!(self.call.amount, Amount::Own { .. })
+        matches!(self.call.amount, Amount::Own { .. }) || self.hood.is_some()
     }
 
     /// What this rank has to tell all others so that they know all counts: of an alltoallv what it has for each, else its own count.

@@ -297,6 +297,33 @@ impl Graph {
         Graph::new(self.ranks(), edges).expect("edges of a graph, numbered anew")
     }
 
+    /// Whether every edge can be reached from every other, in whichever direction. Then all ranks that have edges move blocks of one size in a collective
+    /// with one size for all of a rank's neighbours.
+    ///
+    /// ```
+    /// use allhands_schedule::Graph;
+    /// assert!(Graph::parse("torus:6", 6)?.is_connected());
+    /// assert!(!Graph::from_lists(&[(vec![1], vec![1]), (vec![0], vec![0]), (vec![2], vec![2])])?.is_connected());
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn is_connected(&self) -> bool {
+        let mut parents: Vec<usize> = (0..self.ranks()).collect();
+        let root = |parents: &mut Vec<usize>, mut rank: usize| {
+            while parents[rank] != rank {
+                parents[rank] = parents[parents[rank]];
+                rank = parents[rank];
+            }
+            rank
+        };
+        for edge in &self.edges {
+            let (one, other) = (root(&mut parents, edge.from), root(&mut parents, edge.to));
+            parents[one] = other;
+        }
+        let mut roots = self.edges.iter().map(|edge| root(&mut parents, edge.from));
+        let first = roots.next();
+        roots.all(|other| Some(other) == first)
+    }
+
     /// How many ordered pairs of nodes have an edge from the one to the other. No schedule in which every block crosses straight from its node to
     /// where it is wanted has fewer messages between nodes.
     ///
@@ -308,12 +335,33 @@ impl Graph {
     /// ```
     pub fn far_pairs(&self, topology: &Topology) -> usize {
         let node = |rank| topology.region_of(1, rank);
-        let mut pairs: Vec<_> = self.edges.iter().map(|edge| (node(edge.from), node(edge.to))).collect();
-        pairs.retain(|(from, to)| from != to);
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs.len()
+        different(self.far_edges(topology).map(|edge| (node(edge.from), node(edge.to))))
     }
+
+    /// How many ordered pairs of ranks on different nodes have an edge from the one to the other: the messages between nodes where every rank sends
+    /// straight to its neighbours.
+    ///
+    /// ```
+    /// use allhands_schedule::{Graph, Topology};
+    /// let torus = Graph::parse("torus:4x4", 16)?;
+    /// assert_eq!(torus.far_neighbors(&Topology::regular(4, 4)?), 32);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn far_neighbors(&self, topology: &Topology) -> usize {
+        different(self.far_edges(topology).map(|edge| (edge.from, edge.to)))
+    }
+
+    fn far_edges<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = &'a Edge> {
+        self.edges.iter().filter(|edge| topology.far(edge.from, edge.to))
+    }
+}
+
+/// How many different ones there are.
+fn different(pairs: impl Iterator<Item = (usize, usize)>) -> usize {
+    let mut pairs: Vec<(usize, usize)> = pairs.collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs.len()
 }
 
 /// Ranks of a grid in row-major order, each with the neighbours at these offsets that there are; offsets come in opposite pairs.

@@ -181,3 +181,20 @@ proptest! {
         prop_assert_eq!(decide(), decision);
     }
 }
+
+#[test]
+fn what_serves_a_neighbourhood_follows_from_its_graph() {
+    let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
+    let along = |shape: &str, graph: &str| {
+        let topology: Topology = shape.parse().unwrap();
+        let graph = allhands_schedule::Graph::parse(graph, topology.ranks()).unwrap();
+        let problem = Problem::new(Collective::NeighborAlltoall, topology).with_graph(graph.into()).unwrap();
+        evidence.along_edges(7, &problem).unwrap()
+    };
+    let (alone, why) = along("4x1", "torus:4");
+    assert_eq!((alone.to_string(), why), ("direct".into(), "nodes exchange no more than one message".into()));
+    let (many, why) = along("4x6", "random:23:1");
+    let many = many.to_string();
+    assert!(many.starts_with("node-aware:lanes=") && many.contains(":straight="), "{many}");
+    assert!(why.contains("runner-up direct") && why.ends_with("longer blocks go straight"), "{why}");
+}

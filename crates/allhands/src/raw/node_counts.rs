@@ -34,6 +34,8 @@ impl NodeCounts {
         let mut problem = Problem::new(choice.algorithm.collective, topology.clone());
         if let Some(graph) = graph {
             problem = problem.with_graph(graph.clone())?;
+            // Whatever may be carried: what goes straight because of its size is known only then.
+            problem.counts = vec![0; problem.blocks().unwrap_or(0)];
         }
         let prepared = choice.prepare(&problem)?;
         let node: Vec<usize> = topology.members(1, topology.region_of(1, me)).collect();
@@ -178,6 +180,58 @@ mod tests {
             }
         }
         assert!(tried > 20, "{tried}");
+    }
+
+    /// Bytes along an edge in a run, by its source and its place there; of an allgather by the source alone.
+    fn along(gathers: bool, from: usize, out: usize, run: usize) -> usize {
+        sent(from, if gathers { 0 } else { out + 1 }, run)
+    }
+
+    #[test]
+    fn ranks_that_know_the_edges_of_their_node_alone_exchange_everything() {
+        let texts = ["3", "2x2", "1,3", "3x2", "2,1,3", "[[0,3],[1,2,4]]", "4x3"];
+        let algorithms = ["direct", "node-aware", "node-aware:straight=300", "node-aware:straight=1"];
+        for (number, text) in texts.into_iter().enumerate() {
+            let topology: Topology = text.parse().unwrap();
+            let p = topology.ranks();
+            let whole = Graph::random(p, number % 4 + 1, number as u64);
+            for (algorithm, gathers) in algorithms.into_iter().flat_map(|one| [(one, false), (one, true)]) {
+                let collective = if gathers { Collective::NeighborAllgather } else { Collective::NeighborAlltoall };
+                let choice = Choice::parse(collective, algorithm).unwrap();
+                crate::threads(topology.clone(), |comm| {
+                    let comm = RawComm(comm.split(0, 0)?.into());
+                    let (me, place) = (comm.rank(), comm.reserve()?);
+                    let part = Arc::new(comm.part_of(&whole));
+                    let mut counts = comm.node_counts(&choice, Some(&part))?;
+                    for run in 0..4 {
+                        let outs = if gathers { 1 } else { whole.outgoing(me).len() };
+                        let given: Vec<usize> = (0..outs).map(|out| along(gathers, me, out, run)).collect();
+                        let edges: Vec<_> = whole.incoming(me).iter().map(|&edge| whole.edge(edge)).collect();
+                        let gotten: Vec<usize> =
+                            edges.iter().map(|edge| along(gathers, edge.from, edge.out, run)).collect();
+                        counts.start(&given, &gotten)?;
+                        counts.plan().wait()?;
+                        let carried = counts.carried();
+                        let amount = Amount::Own { given: given.clone(), gotten, carried };
+                        let (element, graph) = (Type::U8, Some(part.clone()));
+                        let call = RawCall { collective, amount, element, operation: None, root: 0, graph };
+                        let mut plan = place.plan(&call, &Options::new().unshared(true).algorithm(algorithm))?;
+                        let block = |from: usize, out: usize| {
+                            let out = if gathers { 0 } else { out };
+                            (0..along(gathers, from, out, run)).map(move |i| byte(from, out, run, i))
+                        };
+                        let x: Vec<u8> = (0..outs).flat_map(|out| block(me, out)).collect();
+                        let wanted: Vec<u8> = edges.iter().flat_map(|edge| block(edge.from, edge.out)).collect();
+                        let mut y = vec![0; wanted.len()];
+                        // SAFETY: as many bytes as the counts say.
+                        unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+                        assert_eq!(y, wanted, "run {run} on rank {me} of {text} by {algorithm}");
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            }
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ impl OwnCounts {
     pub(crate) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
         let collective = call.collective;
         let tells = collective == Collective::Alltoallv || collective.has_graph();
+        // Where all have one size there is nothing to tell, which all know alike.
+        let tells = tells && matches!(call.amount, Amount::Own { .. });
         if tells && !self.told.iter().any(|(known, _)| *known == collective) {
             let choice = wish.choice_for_own_counts(collective, self.apart)?;
             let wanted = choice.knowledge() == Knowledge::Node;

@@ -77,7 +77,7 @@ impl Wish<'_> {
         place: &Reserved,
         apart: bool,
     ) -> Result<(RawPlan, Chosen), Unserved> {
-        if !matches!(call.amount, Amount::Own { .. }) {
+        if !matches!(call.amount, Amount::Own { .. }) && self.along.is_none() {
             // They have told each other.
             return Ok(self.plan(|options| place.plan(call, options))??);
         }
