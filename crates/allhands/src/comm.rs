@@ -536,7 +536,7 @@ impl Comm {
             Amount::Each(count) if problem.graph.is_some() && ask.place.is_some() => {
                 problem.counts = vec![*count; problem.blocks().unwrap_or(0)];
             }
-            Amount::Own { given, gotten, carried } if problem.graph.is_some() => {
+            Amount::Own { given, gotten, carried } if ask.collective != Collective::Alltoallv => {
                 problem.counts = self.known_sizes(&problem, given, gotten, carried);
             }
             _ => {}
@@ -545,7 +545,7 @@ impl Comm {
         Ok(problem)
     }
 
-    /// The sizes of blocks of a neighbourhood as far as this rank knows them; nothing follows from the others.
+    /// The sizes of blocks as far as this rank knows them; nothing follows from the others.
     fn known_sizes(
         &self,
         problem: &Problem,

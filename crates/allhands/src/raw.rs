@@ -29,7 +29,7 @@ mod node_counts;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use allhands_schedule::{Choice, Collective, Graph};
+use allhands_schedule::{Choice, Collective, Graph, Problem};
 
 use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
@@ -225,23 +225,37 @@ impl RawComm {
         Ok(Reserved { comm: self.0.clone(), place: self.0.reserve()? })
     }
 
-    /// What tells the ranks of a node the sizes of blocks that they carry for each other in an alltoallv, or along the edges of a graph, by an algorithm
+    /// Whether an algorithm can serve calls of the collective, root and graph of one; the same on every rank.
+    pub fn serves(&self, choice: &Choice, like: &RawCall) -> bool {
+        self.problem(like).is_ok_and(|problem| choice.prepare(&problem).is_ok())
+    }
+
+    /// What calls like this one ask of an algorithm, whatever their counts.
+    fn problem(&self, like: &RawCall) -> Result<Problem> {
+        let problem = Problem::new(like.collective, self.0.topology().clone()).with_root(like.root)?;
+        Ok(match &like.graph {
+            Some(graph) => problem.with_graph(graph.clone())?,
+            None => problem,
+        })
+    }
+
+    /// What tells the ranks of a node the sizes of blocks that they carry for each other in calls of the collective, root and graph of one, by an algorithm
     /// of which they need to know no more. All ranks call it in the same order as they make plans; it waits for nobody.
     ///
     /// ```no_run
     /// # use allhands::raw::{Amount, RawComm};
-    /// # use allhands_schedule::{Choice, Collective, Graph};
+    /// # use allhands_schedule::{Choice, Collective, Graph, Problem};
     /// # fn example(comm: &RawComm, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
     /// let node_aware = Choice::parse(Collective::Alltoallv, "node-aware").unwrap();
-    /// let mut counts = comm.node_counts(&node_aware, None)?;
+    /// let mut counts = comm.node_counts(&node_aware, call)?;
     /// counts.start(&given, &gotten)?;
     /// counts.plan().wait()?;
     /// let amount = Amount::Own { given, gotten, carried: counts.carried() };
     /// # Ok(amount)
     /// # }
     /// ```
-    pub fn node_counts(&self, choice: &Choice, graph: Option<&Arc<Graph>>) -> Result<NodeCounts> {
-        NodeCounts::new(self, choice, graph)
+    pub fn node_counts(&self, choice: &Choice, like: &RawCall) -> Result<NodeCounts> {
+        NodeCounts::new(self, choice, like)
     }
 
     /// What serves neighbourhood collectives on a graph, of which ranks know sizes of their own, and why: settled from the graph alone, so that

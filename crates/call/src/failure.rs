@@ -25,7 +25,6 @@ pub enum Unserved {
 /// | --- | --- |
 /// | `Refused`: a count below 0, no array of counts, no communicator, `MPI_DATATYPE_NULL`, `MPI_OP_NULL`, a root that is no rank, an operation that no collective takes, handles of nothing | the MPI refuses it here, without waiting for others |
 /// | `TooLarge`: a block, or the vector of a reduction, of more than 1 GiB | MPI asks for as many bytes on both ends, and of an allgatherv every rank knows all blocks; where a rank knows its own only (alltoallv, gatherv, scatterv), it is no reason |
-/// | `UnknownCounts`: a gatherv or scatterv between nodes that nobody has asked us to serve | what all ranks of a communicator know, and a setting |
 /// | `ManyEdges`, `UnmatchedEdges`: a graph of neighbours that is too large, or none | every rank has looked at the whole graph |
 /// | `UnknownNeighbors` | whether a collective that may wait was called among these neighbours before, which every rank counts alike |
 /// | `NoSuchOperation` | MPI asks for the same operation and datatype on every rank |
@@ -47,8 +46,6 @@ pub enum Reason {
     Refused,
     /// A block, or the vector of a reduction, is larger than what is served.
     TooLarge,
-    /// Counts of which ranks know their own only, where no algorithm of ours would send anything else than the MPI's.
-    UnknownCounts,
     /// A graph of neighbours with more edges than are looked at.
     ManyEdges,
     /// A graph of neighbours whose edges have one end only, and which.
@@ -84,7 +81,6 @@ impl fmt::Display for Reason {
         out.write_str(match self {
             Reason::Refused => "an argument that MPI refuses",
             Reason::TooLarge => "more than 1 GiB",
-            Reason::UnknownCounts => "counts that only some ranks know",
             Reason::ManyEdges => "a graph of more than a million edges",
             Reason::UnmatchedEdges(fact) => fact,
             Reason::UnknownNeighbors => "a distributed graph without a blocking collective before",

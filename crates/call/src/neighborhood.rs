@@ -207,11 +207,11 @@ pub fn plan(
     finish: impl FnOnce(&mut RawPlan) -> Result<(), Unserved>,
 ) -> Result<RawPlan, Unserved> {
     let place = comm.reserve()?;
-    let mut call = call.clone();
+    let (mut call, like) = (call.clone(), call);
     if choice.knowledge() == Knowledge::Node
         && let Amount::Own { given, gotten, carried } = &mut call.amount
     {
-        let mut told = comm.node_counts(choice, call.graph.as_ref())?;
+        let mut told = comm.node_counts(choice, like)?;
         told.start(given, gotten)?;
         finish(told.plan())?;
         *carried = told.carried();

@@ -138,8 +138,7 @@ fn remedy(reason: &Reason) -> (allhands_code, &'static str) {
         Reason::UnmatchedEdges(_) => {
             (ALLHANDS_ERR_MISMATCH, "give the communicator a graph whose edges have both ends")
         }
-        Reason::UnknownCounts
-        | Reason::ManyEdges
+        Reason::ManyEdges
         | Reason::UnknownNeighbors
         | Reason::Intercommunicator
         | Reason::OneRank

@@ -340,6 +340,7 @@ impl Choice {
             (Collective::Gather | Collective::Scatter, "linear") => Knowledge::Own,
             (Collective::NeighborAllgather | Collective::NeighborAlltoall, "direct") => Knowledge::Own,
             (Collective::NeighborAllgather | Collective::NeighborAlltoall, "node-aware") => Knowledge::Node,
+            (Collective::Gather | Collective::Scatter, "node-aware") => Knowledge::Node,
             (Collective::Alltoall, "node-aware" | "hierarchical" | "multi-leader") if plain => Knowledge::Node,
             _ => Knowledge::All,
         }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use allhands_schedule::{Choice, Collective, Counts, Problem, Topology, verify};
+use allhands_schedule::{Choice, Collective, Counts, Problem, Round, Space, Topology, verify};
 use proptest::prelude::*;
 
 proptest! {
@@ -34,6 +34,33 @@ proptest! {
             let problem = Problem::new(collective, Topology::flat(sizes.len()).unwrap()).with_counts(sizes.clone()).unwrap();
             let ensemble = Choice::parse(collective, algorithm).unwrap().prepare(&problem).unwrap().ensemble();
             prop_assert!(verify(&ensemble).is_ok(), "{algorithm} {sizes:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn long_blocks_are_sent_once_between_nodes_and_root(
+        sizes in prop::collection::vec(1usize..=5, 1..=6),
+        root in any::<prop::sample::Index>(),
+        straight in 1usize..9,
+        seed in 0usize..100,
+    ) {
+        let topology = Topology::uneven(&sizes).unwrap();
+        let (p, root) = (topology.ranks(), root.index(topology.ranks()));
+        for collective in [Collective::Gatherv, Collective::Scatterv] {
+            let counts: Vec<usize> = (0..p).map(|rank| (rank * 7 + seed) % 10).collect();
+            let problem = Problem::new(collective, topology.clone()).with_root(root).unwrap();
+            let problem = problem.with_counts(counts.clone()).unwrap();
+            let choice = Choice::parse(collective, &format!("node-aware:straight={straight}")).unwrap();
+            let ensemble = choice.prepare(&problem).unwrap().ensemble();
+            prop_assert!(verify(&ensemble).is_ok(), "{collective} on {topology} with {counts:?} from {root}");
+            let carried = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds).flat_map(Round::spans);
+            for (span, _) in carried.filter(|(span, _)| span.space == Space::Scratch) {
+                prop_assert!((span.first..span.end()).all(|block| counts[block] < straight), "{span}");
+            }
         }
     }
 }

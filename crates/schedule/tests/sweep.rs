@@ -60,6 +60,7 @@ fn knows_enough(knowledge: Knowledge, problem: &Problem, schedule: &Schedule) ->
     let ends = |block: usize| match (problem.collective, &problem.graph) {
         (Collective::NeighborAlltoall, Some(graph)) => vec![graph.edge(block).from, graph.edge(block).to],
         (_, Some(graph)) => std::iter::once(block).chain(graph.destinations(block)).collect(),
+        (Collective::Gather | Collective::Scatter, _) => vec![block],
         _ => vec![block / p, block % p],
     };
     let known = |block: usize| match knowledge {

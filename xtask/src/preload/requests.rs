@@ -71,8 +71,9 @@ const BLOCKS: [&str; 24] = [
     "alltoallw_init",
 ];
 
-/// Algorithms for it, on ranks that are told to sit on two nodes: those that need all counts, and those that do not.
-const ALGORITHMS: [&str; 3] = [
+/// Algorithms for it, on ranks that are told to sit on two nodes: none, those that need all counts, and those that do not.
+const ALGORITHMS: [&str; 4] = [
+    "",
     "gatherv=binomial;scatterv=hierarchical;alltoallv=bruck;gather=hierarchical;scatter=hierarchical;scan=hierarchical?;\
      exscan=hierarchical?",
     "gatherv=hierarchical;scatterv=linear;alltoallv=node-aware;gather=binomial;scatter=binomial;scan=linear:segments=4;\
@@ -237,7 +238,6 @@ impl Job<'_> {
     }
 
     fn command(&self, report: &Path) -> Command {
-        // Left to itself an alltoallv between nodes is the MPI's.
         let algorithms = self.as_two.unwrap_or(if self.ranks == 3 { "alltoallv=spread-out" } else { "" });
         let settings = [("ALLHANDS_REPORT", report.as_os_str()), ("ALLHANDS_ALGORITHM", OsStr::new(algorithms))];
         let mut command = exec(self.allhands, self.library, self.ranks, &settings);

@@ -15,7 +15,7 @@ const RANKS: usize = 3;
 const MOST: Duration = Duration::from_secs(60);
 
 /// Calls that differ between ranks, and what is said of them.
-const DIFFERENT: [(&str, &str); 17] = [
+const DIFFERENT: [(&str, &str); 19] = [
     ("counts", "rank 1 called MPI_Allreduce(5 x double, sum) where rank 0 called MPI_Allreduce(4 x double, sum)"),
     ("roots", "rank 1 called MPI_Bcast(root 2, 16 bytes) where rank 0 called MPI_Bcast(root 0, 16 bytes)"),
     (
@@ -46,6 +46,8 @@ const DIFFERENT: [(&str, &str); 17] = [
     ("collected", "rank 1 called MPI_Gather(root 0, 8 bytes) where rank 0 called MPI_Gather(root 0, 4 bytes)"),
     ("gatherv", "rank 0 expects 4 bytes from rank 1 in MPI_Gatherv where rank 1 sends it 8"),
     ("scatterv", "rank 1 expects 8 bytes from rank 0 in MPI_Scatterv where rank 0 sends it 4"),
+    ("neighbors", "rank 0 expects 4 bytes from rank 1 in MPI_Neighbor_allgather where rank 1 sends it 8"),
+    ("edges", "rank 2 expects 0 bytes from rank 1 in MPI_Neighbor_alltoallv where rank 1 sends it 4"),
     ("summed", "rank 1 called MPI_Scan(2 x float, sum) where rank 0 called MPI_Scan(2 x double, sum)"),
     (
         "part",

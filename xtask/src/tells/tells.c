@@ -85,6 +85,18 @@ int main(int argc, char **argv) {
     if (CASE("collected")) MPI_Gather(from, odd ? 2 : 1, MPI_INT, to, 1, MPI_INT, 0, world);
     if (CASE("gatherv")) MPI_Gatherv(from, odd ? 2 : 1, MPI_INT, to, ones, even, MPI_INT, 0, world);
     if (CASE("scatterv")) MPI_Scatterv(from, ones, even, MPI_INT, to, odd ? 2 : 1, MPI_INT, 0, world);
+    if (CASE("neighbors")) {
+        MPI_Comm ring;
+        MPI_Cart_create(world, 1, &ranks, ones, 0, &ring);
+        MPI_Neighbor_allgather(from, odd ? 2 : 1, MPI_INT, to, 1, MPI_INT, ring);
+    }
+    if (CASE("edges")) {
+        /* Of the edge from the second rank to the third only the second knows. */
+        MPI_Comm graph;
+        int last = 2;
+        MPI_Dist_graph_create_adjacent(world, 0, NULL, MPI_UNWEIGHTED, odd, &last, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+        MPI_Neighbor_alltoallv(from, ones, places, MPI_INT, to, ones, places, MPI_INT, graph);
+    }
     if (CASE("summed")) MPI_Scan(from, to, 2, odd ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, world);
     if (CASE("typed")) {
         MPI_Datatype types[] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT, MPI_INT};

@@ -5,9 +5,8 @@
 //! [says so](allhands_schedule::Knowledge::Node). So somebody of the same node knows its size, and nothing needs to be told from node to node.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use allhands_schedule::{Choice, Collective, Graph, Problem, Round, Schedule, Space};
+use allhands_schedule::{Choice, Collective, Round, Schedule, Space};
 
 use super::{Amount, RawCall, RawComm, RawPlan};
 use crate::error::{Error, Result};
@@ -27,13 +26,10 @@ pub struct NodeCounts {
 }
 
 impl NodeCounts {
-    /// For an algorithm among the ranks of a communicator, all of which call this; along the edges of a graph, of which it may be the part that
-    /// concerns the ranks of this one's node.
-    pub(super) fn new(comm: &RawComm, choice: &Choice, graph: Option<&Arc<Graph>>) -> Result<NodeCounts> {
-        let (topology, me) = (comm.0.topology(), comm.rank());
-        let mut problem = Problem::new(choice.algorithm.collective, topology.clone());
-        if let Some(graph) = graph {
-            problem = problem.with_graph(graph.clone())?;
+    /// For calls like this one, of any counts, by an algorithm among the ranks of a communicator, all of which call this.
+    pub(super) fn new(comm: &RawComm, choice: &Choice, call: &RawCall) -> Result<NodeCounts> {
+        let (topology, me, mut problem) = (comm.0.topology(), comm.rank(), comm.problem(call)?);
+        if choice.parameters.setting("straight").is_some() {
             // Whatever may be carried: what goes straight because of its size is known only then.
             problem.counts = vec![0; problem.blocks().unwrap_or(0)];
         }
@@ -121,9 +117,16 @@ fn passing(schedule: &Schedule) -> Vec<usize> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use allhands_schedule::{Knowledge, Topology};
+    use std::sync::Arc;
+
+    use allhands_schedule::{Graph, Knowledge, Problem, Topology};
 
     use super::*;
+
+    /// A call of counts that are not known yet.
+    fn call(collective: Collective) -> RawCall {
+        RawCall { collective, amount: Amount::Each(0), element: Type::U8, operation: None, root: 0, graph: None }
+    }
 
     /// What rank `s` sends to rank `d` in a run: nothing for some, and something else the next time.
     fn sent(s: usize, d: usize, run: usize) -> usize {
@@ -149,7 +152,7 @@ mod tests {
                 crate::threads(topology.clone(), |comm| {
                     let comm = RawComm(comm.split(0, 0)?.into());
                     let (me, p, place) = (comm.rank(), comm.size(), comm.reserve()?);
-                    let mut counts = comm.node_counts(&choice, None)?;
+                    let mut counts = comm.node_counts(&choice, &call(Collective::Alltoallv))?;
                     for run in 0..5 {
                         let given: Vec<usize> = (0..p).map(|d| sent(me, d, run)).collect();
                         let gotten: Vec<usize> = (0..p).map(|s| sent(s, me, run)).collect();
@@ -202,7 +205,8 @@ mod tests {
                     let comm = RawComm(comm.split(0, 0)?.into());
                     let (me, place) = (comm.rank(), comm.reserve()?);
                     let part = Arc::new(comm.part_of(&whole));
-                    let mut counts = comm.node_counts(&choice, Some(&part))?;
+                    let like = RawCall { graph: Some(part.clone()), ..call(collective) };
+                    let mut counts = comm.node_counts(&choice, &like)?;
                     for run in 0..4 {
                         let outs = if gathers { 1 } else { whole.outgoing(me).len() };
                         let given: Vec<usize> = (0..outs).map(|out| along(gathers, me, out, run)).collect();
@@ -235,11 +239,51 @@ mod tests {
     }
 
     #[test]
+    fn what_a_root_gathers_or_scatters_is_told_by_its_node_alone() {
+        for text in ["3", "2x2", "1,3", "3x2", "2,1,3", "[[0,3],[1,2,4]]"] {
+            let topology: Topology = text.parse().unwrap();
+            let cases = ["node-aware", "node-aware:straight=200"].map(|one| [(one, false), (one, true)]);
+            for (root, (algorithm, gathers)) in (0..topology.ranks()).zip(cases.concat().into_iter().cycle()) {
+                let collective = if gathers { Collective::Gatherv } else { Collective::Scatterv };
+                let choice = Choice::parse(collective, algorithm).unwrap();
+                crate::threads(topology.clone(), |comm| {
+                    let comm = RawComm(comm.split(0, 0)?.into());
+                    let (me, p, place) = (comm.rank(), comm.size(), comm.reserve()?);
+                    let like = RawCall { root, ..call(collective) };
+                    let mut counts = comm.node_counts(&choice, &like)?;
+                    for run in 0..4 {
+                        let all = |of: &dyn Fn(usize) -> usize| (0..p).map(of).collect::<Vec<_>>();
+                        let at_root = if me == root { all(&|rank| sent(rank, 1, run)) } else { vec![] };
+                        let own = vec![sent(me, 1, run)];
+                        let (given, gotten) = if gathers { (own, at_root) } else { (at_root, own) };
+                        counts.start(&given, &gotten)?;
+                        counts.plan().wait()?;
+                        let carried = counts.carried();
+                        let amount = Amount::Own { given, gotten, carried };
+                        let call = RawCall { amount, ..like.clone() };
+                        let mut plan = place.plan(&call, &Options::new().unshared(true).algorithm(algorithm))?;
+                        let block = |rank: usize| (0..sent(rank, 1, run)).map(move |i| byte(rank, 1, run, i));
+                        let everything: Vec<u8> = if me == root { (0..p).flat_map(block).collect() } else { vec![] };
+                        let mine: Vec<u8> = block(me).collect();
+                        let (x, wanted) = if gathers { (mine, everything) } else { (everything, mine) };
+                        let mut y = vec![0; wanted.len()];
+                        // SAFETY: as many bytes as the counts say.
+                        unsafe { plan.run(x.as_ptr(), y.as_mut_ptr())? };
+                        assert_eq!(y, wanted, "run {run} on rank {me} of {text} by {algorithm} with root {root}");
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            }
+        }
+    }
+
+    #[test]
     fn what_needs_more_counts_than_a_node_has_is_refused() {
         crate::threads(Topology::regular(2, 2).unwrap(), |comm| {
             let comm = RawComm(comm.split(0, 0)?.into());
             let bruck = Choice::parse(Collective::Alltoallv, "bruck").unwrap();
-            let refused = comm.node_counts(&bruck, None).err().unwrap().to_string();
+            let refused = comm.node_counts(&bruck, &call(Collective::Alltoallv)).err().unwrap().to_string();
             assert!(refused.contains("whose size nobody of the node knows; name another algorithm"), "{refused}");
             Ok(())
         })

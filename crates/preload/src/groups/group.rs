@@ -108,11 +108,11 @@ impl<Q: Default> Group<Q> {
         call: &RawCall,
         wish: Wish<'_>,
     ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
-        let own_counts = self.own_counts.as_mut().ok_or(Reason::UnknownCounts)?;
+        let own_counts = self.own_counts.as_mut().expect("counts are told first");
         self.fresh = own_counts.make(call, wish)?;
-        let tells = own_counts.telling(call.collective).is_some();
+        let tells = own_counts.telling(call).is_some();
         self.place = own_counts.place().map(Place::OwnCounts).filter(|_| !tells);
-        let (plan, chosen) = own_counts.made().ok_or(Reason::UnknownCounts)?;
+        let (plan, chosen) = own_counts.made().expect("it was just found, or made");
         Ok((plan, chosen, &mut self.queue))
     }
 

@@ -5,21 +5,20 @@
 //! node do, who tell each other how much; how a rank finds, makes and drops its plans for counts is its own affair. Between two ranks messages come in
 //! the order of the calls.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use allhands::raw::{Amount, NodeCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
 use allhands_call::Unserved;
 
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
-use allhands_schedule::{Collective, Knowledge};
+use allhands_schedule::{Choice, Collective, Knowledge};
 
 pub(crate) struct OwnCounts {
     place: Reserved,
-    /// Whether some ranks are reached through the MPI only.
-    apart: bool,
     ranks: usize,
-    /// By collective: what tells ranks of a node the sizes of what they carry, if the algorithm wants that.
-    told: Vec<(Collective, Option<NodeCounts>)>,
+    /// By collective and root: the algorithm, and what tells ranks of a node the sizes of what they carry, if it wants that.
+    settled: HashMap<(Collective, usize), (Choice, Option<NodeCounts>)>,
     plans: PlanStore<RawCall, (RawPlan, Arc<Chosen>)>,
     /// The plan of the last call, which the next one often needs again.
     last: Option<Slot>,
@@ -28,29 +27,27 @@ pub(crate) struct OwnCounts {
 impl OwnCounts {
     /// The first such call on a communicator. Waits for nobody.
     pub(crate) fn new(comm: &RawComm) -> Result<OwnCounts, Unserved> {
-        let (place, apart, ranks) = (comm.reserve()?, comm.is_apart(), comm.size());
-        Ok(OwnCounts { place, apart, ranks, told: Vec::new(), plans: PlanStore::new(MOST_WEIGHT), last: None })
+        let (place, ranks) = (comm.reserve()?, comm.size());
+        Ok(OwnCounts { place, ranks, settled: HashMap::new(), plans: PlanStore::new(MOST_WEIGHT), last: None })
     }
 
-    /// Makes what tells ranks of a node what they need to know, if the algorithm wants that: at the first call of a collective, which comes in the same
+    /// Settles the algorithm, and makes what tells ranks of a node what they need to know, if it wants that: at the first call of a collective and root, which comes in the same
     /// order among all calls on every rank. Waits for nobody.
     pub(crate) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
-        let collective = call.collective;
-        let tells = collective == Collective::Alltoallv || collective.has_graph();
-        // Where all have one size there is nothing to tell, which all know alike.
-        let tells = tells && matches!(call.amount, Amount::Own { .. });
-        if tells && !self.told.iter().any(|(known, _)| *known == collective) {
-            let choice = wish.choice_for_own_counts(collective, self.apart)?;
-            let wanted = choice.knowledge() == Knowledge::Node;
-            let told = wanted.then(|| comm.node_counts(&choice, call.graph.as_ref())).transpose()?;
-            self.told.push((collective, told));
+        let like = (call.collective, call.root);
+        if !self.settled.contains_key(&like) {
+            let choice = wish.choice_for_own_counts(comm, call)?;
+            // Where all have one size there is nothing to tell, which all know alike.
+            let tells = matches!(call.amount, Amount::Own { .. }) && choice.knowledge() == Knowledge::Node;
+            let told = tells.then(|| comm.node_counts(&choice, call)).transpose()?;
+            self.settled.insert(like, (choice, told));
         }
         Ok(())
     }
 
     /// Begins to tell the ranks of this node what they need to know for a call; what tells them, if anything does. Waits for nobody.
     pub(crate) fn tell(&mut self, call: &RawCall) -> Result<Option<&mut NodeCounts>, Unserved> {
-        let (Amount::Own { given, gotten, .. }, Some(told)) = (&call.amount, self.telling(call.collective)) else {
+        let (Amount::Own { given, gotten, .. }, Some(told)) = (&call.amount, self.telling(call)) else {
             return Ok(None);
         };
         told.start(given, gotten)?;
@@ -59,15 +56,15 @@ impl OwnCounts {
 
     /// The call with what was told.
     pub(crate) fn informed(&mut self, call: &RawCall) -> Option<RawCall> {
-        let carried = self.telling(call.collective)?.carried();
+        let carried = self.telling(call)?.carried();
         let Amount::Own { given, gotten, .. } = &call.amount else { return None };
         let amount = Amount::Own { given: given.clone(), gotten: gotten.clone(), carried };
         Some(RawCall { amount, ..call.clone() })
     }
 
-    /// What tells the ranks of this node what they need for a collective, if anything does.
-    pub(crate) fn telling(&mut self, collective: Collective) -> Option<&mut NodeCounts> {
-        self.told.iter_mut().find(|(known, _)| *known == collective)?.1.as_mut()
+    /// What tells the ranks of this node what they need for a call, if anything does.
+    pub(crate) fn telling(&mut self, call: &RawCall) -> Option<&mut NodeCounts> {
+        self.settled.get_mut(&(call.collective, call.root))?.1.as_mut()
     }
 
     /// Finds or makes the plan for a call; whether it was made. Waits for nobody.
@@ -77,7 +74,11 @@ impl OwnCounts {
         let slot = match known {
             Some(slot) => slot,
             None => {
-                let (plan, chosen) = wish.plan_of_own_counts(call, &self.place, self.apart)?;
+                let (plan, chosen) = match self.settled.get(&(call.collective, call.root)) {
+                    Some((choice, _)) => wish.plan_of_own_counts(call, &self.place, choice)?,
+                    // They have told each other.
+                    None => wish.plan(|options| self.place.plan(call, options))??,
+                };
                 let (slot, dropped) =
                     self.plans.insert(call.clone(), (plan, Arc::new(chosen)), call.weight(self.ranks));
                 drop(dropped);

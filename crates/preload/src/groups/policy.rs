@@ -1,6 +1,6 @@
 //! Which plan serves a call: the best that is known, or what the user wants.
 
-use allhands::raw::{Amount, RawCall, RawPlan, Reserved};
+use allhands::raw::{RawCall, RawComm, RawPlan, Reserved};
 use allhands::{Error, Options, Server};
 use allhands_call::{Neighborhood, Reason, Unserved};
 use allhands_schedule::{Choice, Collective};
@@ -49,44 +49,45 @@ impl Wish<'_> {
         Ok(Ok((plan, chosen)))
     }
 
-    /// The algorithm for calls of which each rank knows its own counts: the one that the user names, or one for all such calls. `apart`: whether
-    /// some ranks are reached through the MPI only. Or why the MPI's own serves them.
-    pub(crate) fn choice_for_own_counts(self, collective: Collective, apart: bool) -> Result<Choice, Unserved> {
-        if let (None, Some(hood)) = (self.forced, self.along) {
+    /// The algorithm for calls like this one, of any counts, of which each rank knows its own: the one that the user names, or one for all such calls. Or why
+    /// the MPI's own serves them. The same on every rank.
+    pub(crate) fn choice_for_own_counts(self, comm: &RawComm, call: &RawCall) -> Result<Choice, Unserved> {
+        let collective = call.collective;
+        match self.forced.map(|forced| (&forced.server, forced.if_it_can)) {
+            Some((Server::Library, _)) => return Err(Reason::Preferred("the caller's wish".into()).into()),
+            Some((Server::Schedule(choice), if_it_can)) if !if_it_can || comm.serves(choice, call) => {
+                return Ok(choice.clone());
+            }
+            _ => {}
+        }
+        if let Some(hood) = self.along {
             return Ok(hood.choice(collective).0.clone());
         }
-        let name = match self.forced.map(|forced| &forced.server) {
-            Some(Server::Library) => return Err(Reason::Preferred("the caller's wish".into()).into()),
-            Some(Server::Schedule(choice)) => return Ok(choice.clone()),
-            None => match (collective, apart) {
-                (Collective::Alltoallv, false) => "spread-out",
-                // One message for each rank and node, of which sizes are known inside both nodes.
-                (Collective::Alltoallv, true) => "node-aware",
-                (_, false) => "linear",
-                // Nothing is gained by sending what the MPI would send.
-                (_, true) => return Err(Reason::UnknownCounts.into()),
-            },
+        let name = match (collective, comm.is_apart()) {
+            (Collective::Alltoallv, false) => "spread-out",
+            // One message for each rank and node, of which sizes are known inside both nodes.
+            (Collective::Alltoallv, true) => "node-aware",
+            (_, false) => "linear",
+            // One message for each node, but nothing long twice.
+            (_, true) => "node-aware:straight=8192",
         };
         Ok(Choice::parse(collective, name).map_err(Error::from)?)
     }
 
-    /// The same as [`plan`](Wish::plan) for such a call, at a place that is reserved for it.
+    /// The same as [`plan`](Wish::plan) for such a call, at a place that is reserved for it, by an algorithm.
     pub(crate) fn plan_of_own_counts(
         self,
         call: &RawCall,
         place: &Reserved,
-        apart: bool,
+        choice: &Choice,
     ) -> Result<(RawPlan, Chosen), Unserved> {
-        if !matches!(call.amount, Amount::Own { .. }) && self.along.is_none() {
-            // They have told each other.
-            return Ok(self.plan(|options| place.plan(call, options))??);
-        }
-        let algorithm = self.choice_for_own_counts(call.collective, apart)?.to_string();
+        let algorithm = choice.to_string();
         let plan = place.plan(call, &Options::new().unshared(true).algorithm(&algorithm))?;
-        let why = match (self.forced, self.along) {
-            (Some(_), _) => plan.why(),
-            (None, Some(hood)) => hood.choice(call.collective).1.into(),
-            (None, None) => "counts of which each rank knows its own".into(),
+        let forced = self.forced.and_then(|forced| forced.server.choice());
+        let why = match (forced == Some(choice), self.along) {
+            (true, _) => plan.why(),
+            (false, Some(hood)) => hood.choice(call.collective).1.into(),
+            (false, None) => "counts of which each rank knows its own".into(),
         };
         Ok((plan, Chosen { algorithm, why }))
     }

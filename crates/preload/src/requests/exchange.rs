@@ -55,10 +55,17 @@ impl Exchange {
             Ok::<_, Unserved>(Telling { plan, mine: vec![0; words], all: vec![0; words * comm.size()] })
         };
         let telling = told.map(telling).transpose()?;
-        let mut plans = OwnCounts::new(comm)?;
-        plans.prepare(comm, &task.call, wish)?;
+        let plans = OwnCounts::new(comm)?;
         let (forced, hood) = (wish.forced.cloned(), task.hood.clone());
         Ok(Exchange { telling, me: comm.rank(), plans, forced, hood, stage: Stage::Idle, told: None, broken: false })
+    }
+
+    /// Another call, which all ranks begin in the same order. Waits for nobody.
+    pub(super) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
+        match self.telling {
+            Some(_) => Ok(()),
+            None => self.plans.prepare(comm, call, wish),
+        }
     }
 
     /// What moved the data of the last run.
@@ -91,7 +98,7 @@ impl Exchange {
         if self.stage == Stage::Counting {
             let told = match &mut self.telling {
                 Some(telling) => telling.plan.test()?,
-                None => self.plans.telling(task.call.collective).map_or(Ok(true), |telling| telling.plan().test())?,
+                None => self.plans.telling(&task.call).map_or(Ok(true), |telling| telling.plan().test())?,
             };
             if !told {
                 return Ok(false);

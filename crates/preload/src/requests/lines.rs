@@ -109,10 +109,11 @@ impl Lines {
         finish: impl FnOnce(&mut RawPlan, &mut Lines) -> Result<(), Unserved>,
     ) -> Result<u64, Unserved> {
         let call = &asked.task.call;
-        let choice = wish.choice_for_own_counts(call.collective, comm.is_apart())?;
+        let choice = wish.choice_for_own_counts(comm, call)?;
         let plan = neighborhood::plan(comm, call, &choice, |plan| finish(plan, self))?;
-        let why = wish.along.filter(|_| wish.forced.is_none()).map(|hood| hood.choice(call.collective).1.to_owned());
-        let chosen = Chosen { algorithm: choice.to_string(), why: why.unwrap_or_else(|| plan.why()) };
+        let settled = wish.along.map(|hood| hood.choice(call.collective)).filter(|(settled, _)| **settled == choice);
+        let why = settled.map_or_else(|| plan.why(), |(_, why)| why.to_owned());
+        let chosen = Chosen { algorithm: choice.to_string(), why };
         Ok(self.add(Means::Plan(plan, chosen), Some(Rc::new(asked))))
     }
 
@@ -125,14 +126,21 @@ impl Lines {
         tells: bool,
     ) -> Result<u64, Unserved> {
         let collective = task.call.collective;
-        if let Some((_, line)) = self.exchanges.iter().find(|(known, _)| *known == collective) {
-            return Ok(*line);
+        let known = self.exchanges.iter().find(|(known, _)| *known == collective).map(|(_, line)| *line);
+        let line = match known {
+            Some(line) => line,
+            None => {
+                // What every rank finds alike is found before anything is made.
+                wish.choice_for_own_counts(comm, &task.call)?;
+                let words = if tells { task.counts().map(<[usize]>::len) } else { None };
+                let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, wish, words)?)), None);
+                self.exchanges.push((collective, line));
+                line
+            }
+        };
+        if let Some(Line { means: Means::Exchange(exchange), .. }) = self.lines.get_mut(&line) {
+            exchange.prepare(comm, &task.call, wish)?;
         }
-        // What every rank finds alike is found before anything is made.
-        wish.choice_for_own_counts(collective, comm.is_apart())?;
-        let words = if tells { task.counts().map(<[usize]>::len) } else { None };
-        let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, wish, words)?)), None);
-        self.exchanges.push((collective, line));
         Ok(line)
     }
 

@@ -78,10 +78,12 @@ pub(crate) static LINES: &[Algorithm] = &[
 
     line(Gather, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
     line(Gather, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),
+    line(Gather, "node-aware", blocks::NODE_AWARE, "any shape", MOVES, "classic", Make::Direct(blocks::node_aware), blocks::node_aware_cost, default),
     line(Gather, "hierarchical", blocks::HIERARCHICAL, "any shape", MOVES, "classic", Make::Direct(blocks::hierarchical), blocks::hierarchical_cost, blocks::hierarchical_variants),
 
     line(Scatter, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
     line(Scatter, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),
+    line(Scatter, "node-aware", blocks::NODE_AWARE, "any shape", MOVES, "classic", Make::Direct(blocks::node_aware), blocks::node_aware_cost, default),
     line(Scatter, "hierarchical", blocks::HIERARCHICAL, "any shape", MOVES, "classic", Make::Direct(blocks::hierarchical), blocks::hierarchical_cost, blocks::hierarchical_variants),
 
     line(Scan, "linear", scan::LINEAR, "any p", MOVES, "classic", Make::Direct(scan::linear), scan::linear_cost, scan::linear_variants),

@@ -21,10 +21,12 @@ use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::blocks_in;
 use crate::{Problem, Result, Round, Topology};
 
-pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "lanes", values: "1..=ranks of a node", default: "1" },
-    Parameter { name: "straight", values: "units of the counts, 1 or more", default: "no block" },
-];
+pub(crate) const PARAMETERS: &[Parameter] =
+    &[Parameter { name: "lanes", values: "1..=ranks of a node", default: "1" }, STRAIGHT];
+
+/// From which size on blocks go to their ranks by themselves.
+pub(crate) const STRAIGHT: Parameter =
+    Parameter { name: "straight", values: "units of the counts, 1 or more", default: "no block" };
 
 /// A block on its way from one node to another: whose it is, and who gets it there.
 struct Parcel {

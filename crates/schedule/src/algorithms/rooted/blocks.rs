@@ -6,6 +6,8 @@
 //! - `binomial`: down the tree of the bcasts, each child with the blocks of its subtree.
 //! - `hierarchical`: one message from the root's region to each other one, or down a tree of regions; inside, the rank that acts for
 //!   its region hands out, by messages or through shared memory.
+//! - `node-aware`: one message from the root to each other node, where the rank that acts for it hands out; blocks of at least `straight` units of the
+//!   counts go to their ranks by themselves, so that nothing long is sent twice. Nobody carries blocks of other nodes.
 //!
 //! ```text
 //! scatter, 2x2, root 0   linear        0->1 0->2 0->3
@@ -21,6 +23,7 @@ use std::ops::Range;
 use super::{from_root, k_nomial};
 use crate::algorithms::allreduce::whole::home;
 use crate::algorithms::binomial;
+use crate::algorithms::neighbor::node_aware::STRAIGHT;
 use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
 use crate::algorithms::seats::{LEVEL, levels, output_of};
 use crate::compose::{embed, flip, placing};
@@ -242,6 +245,66 @@ pub(crate) fn hierarchical_cost(problem: &Problem, parameters: &Parameters) -> C
     match scatters(problem) {
         true => Cost::at_most(far + near, far * (radix - 1) + near * (largest - 1), p - 1),
         false => Cost::at_most(far + near, 1, p - 1),
+    }
+}
+
+pub(crate) const NODE_AWARE: &[Parameter] = &[STRAIGHT];
+
+/// From the root to each node, and inside.
+struct Nodes {
+    regions: Regions,
+    /// Of each rank, whether its block goes to it by itself.
+    straight: Vec<bool>,
+}
+
+impl Nodes {
+    fn movement(&self, rank: usize) -> Vec<Round> {
+        let Nodes { regions, straight } = self;
+        let Regions { topology, root, .. } = regions;
+        let (home, seats, _) = home(topology, 1, rank);
+        let leader = regions.leader(home);
+        let members = |seats: Range<usize>| seats.map(|seat| topology.rank_at(seat));
+        let own = |rank: usize| Span::output(rank, 1);
+        // What comes for a node in one message: its leader's block, and those that the leader hands out.
+        let bundle = |node: usize| -> Vec<Span> {
+            let leader = regions.leader(node);
+            let of = |&member: &usize| member == leader || !straight[member];
+            members(topology.region(1, node)).filter(of).map(own).collect()
+        };
+        let (mut far, mut near) = (Round::default(), Round::default());
+        if rank == *root {
+            for node in (0..topology.regions(1)).filter(|&node| node != home) {
+                far.send(regions.leader(node), bundle(node));
+                let alone = members(topology.region(1, node)).filter(|&member| member != regions.leader(node));
+                alone.filter(|&member| straight[member]).for_each(|member| far.send(member, [own(member)]));
+            }
+        } else if home != topology.region_of(1, *root) && (rank == leader || straight[rank]) {
+            far.recv(*root, if rank == leader { bundle(home) } else { vec![own(rank)] }, None);
+        } else {
+            near.recv(leader, [own(rank)], None);
+        }
+        // The root gives its own node everything, and a leader what came with its own.
+        let handed = members(seats).filter(|&member| member != rank && (rank == *root || !straight[member]));
+        if rank == leader {
+            handed.for_each(|member| near.send(member, [own(member)]));
+        }
+        vec![far, near]
+    }
+}
+
+pub(crate) fn node_aware(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    let (topology, root) = (problem.topology.clone(), problem.root);
+    let straight = parameters.number("straight", 1..=usize::MAX)?.unwrap_or(usize::MAX);
+    let straight = (0..problem.ranks()).map(|rank| problem.block_size(rank) >= straight).collect();
+    let nodes = Nodes { regions: Regions { topology, level: 1, root, radix: 2 }, straight };
+    Ok(recipe(problem, Box::new(move |rank| nodes.movement(rank))))
+}
+
+pub(crate) fn node_aware_cost(problem: &Problem, _: &Parameters) -> Cost {
+    let others = problem.ranks() - 1;
+    match scatters(problem) {
+        true => Cost::at_most(2, others, others),
+        false => Cost::at_most(2, 1, problem.topology.region_sizes(1).1),
     }
 }
 
