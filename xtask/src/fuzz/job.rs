@@ -10,7 +10,8 @@ use crate::launch::launch;
 use crate::libraries::Library;
 use crate::preload;
 
-const SOURCES: [&str; 7] = ["main", "data", "pending", "collectives", "messages", "communicators", "shared"];
+const SOURCES: [&str; 8] =
+    ["main", "data", "pending", "collectives", "messages", "communicators", "topologies", "shared"];
 const FOLDER: &str = "crates/preload/tests/fuzz";
 
 /// Without us, and at least with us, a script may take so long on two busy cores.

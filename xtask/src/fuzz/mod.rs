@@ -24,6 +24,10 @@ const IN_CI: [u64; 3] = [1_000_000, 1_000_160, 1_000_224];
 /// Of each job of those.
 const SCRIPTS_IN_CI: u64 = 12;
 
+/// The collectives among neighbours that have algorithms.
+const AMONG_NEIGHBORS: [&str; 4] =
+    ["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"];
+
 /// What is to be run.
 pub(crate) struct Wish {
     library: Option<String>,
@@ -123,7 +127,11 @@ impl Fuzzer {
         let folder = mpi::root().join("target/fuzz");
         std::fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
         let known = |collective: &&'static str| Ok((*collective, algorithms(&allhands, collective)?));
-        let algorithms = SERVED.iter().map(known).collect::<Result<Algorithms>>()?;
+        let mut algorithms = SERVED.iter().chain(&AMONG_NEIGHBORS).map(known).collect::<Result<Algorithms>>()?;
+        for (_, names) in algorithms.iter_mut().filter(|(collective, _)| AMONG_NEIGHBORS.contains(collective)) {
+            let parameters = ["lanes=1", "lanes=2", "straight=1", "straight=100"];
+            names.extend(parameters.map(|parameter| format!("node-aware:{parameter}")));
+        }
         let (compiled, begun) = (BTreeMap::new(), Instant::now());
         Ok(Fuzzer {
             allhands,

@@ -63,12 +63,15 @@ impl Setting {
         let drawn = draw.of(&[1, 2, 2, 3, 3, 4, 4, 4, 5, 5]);
         let ranks = ranks.unwrap_or(drawn);
         let threads = draw.once_in(5) && threads;
+        // With more collectives, the rest stays as it was.
+        let mut among_neighbors = Draw(!draw.0);
         let mut variables = Vec::new();
         let mut set = |name: &str, value: String| variables.push((name.to_string(), value));
         if draw.once_in(2) {
             let wishes: Vec<String> = algorithms
                 .iter()
                 .filter_map(|(collective, names)| {
+                    let draw = if collective.starts_with("neighbor") { &mut among_neighbors } else { &mut draw };
                     let name = &names[draw.below(names.len() as u64) as usize];
                     draw.once_in(2).then(|| format!("{collective}={name}?"))
                 })
@@ -140,6 +143,13 @@ const OFTEN: [&str; 12] = [
     "alltoallv",
     "alltoallw",
 ];
+
+/// Those of neighbours.
+const NEIGHBORS: [&str; 5] =
+    ["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"];
+
+/// How communicators get a topology.
+const TOPOLOGIES: [&str; 5] = ["cart", "grid", "graph", "adjacent", "distributed"];
 
 /// Kinds of elements and their bytes, of which those that operations know have a class.
 const KINDS: [(&str, u64, &str); 27] = [
@@ -228,6 +238,8 @@ const MEETINGS: [&str; 3] = ["dup", "split", "fence"];
 struct Writer {
     draw: Draw,
     lines: Vec<String>,
+    /// The id that a persistent request on the first line has.
+    first: u64,
     /// Of persistent requests so far.
     ids: Vec<u64>,
     threads: bool,
@@ -237,7 +249,7 @@ struct Writer {
 impl Script {
     pub(super) fn drawn(seed: u64, threads: bool) -> Script {
         let draw = Draw(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0xa11_4a2d5);
-        let mut writer = Writer { draw, lines: Vec::new(), ids: Vec::new(), threads, thread: 0 };
+        let mut writer = Writer { draw, lines: Vec::new(), first: 1, ids: Vec::new(), threads, thread: 0 };
         for slot in 1..=writer.draw.below(4) {
             writer.turn();
             writer.group(slot);
@@ -247,7 +259,45 @@ impl Script {
             writer.turn();
             writer.line();
         }
-        Script { name: seed.to_string(), lines: writer.lines }
+        let mut lines = writer.lines;
+        let mut among = Script::among_neighbors(seed, threads);
+        let mut places: Vec<usize> =
+            among.lines.iter().map(|_| among.draw.below(lines.len() as u64 + 1) as usize).collect();
+        places.sort_unstable();
+        for (place, line) in places.into_iter().zip(among.lines).rev() {
+            lines.insert(place, line);
+        }
+        Script { name: seed.to_string(), lines }
+    }
+
+    /// Lines that are put among the others in every second script, drawn by themselves: the others are what they were without them.
+    fn among_neighbors(seed: u64, threads: bool) -> Writer {
+        let draw = Draw(seed.wrapping_mul(0x9fb2_1c65_1e98_df25) ^ 0x6e16_4b02);
+        let mut writer = Writer { draw, lines: Vec::new(), first: 1001, ids: Vec::new(), threads, thread: 0 };
+        if writer.draw.once_in(2) {
+            return writer;
+        }
+        let slots: Vec<u64> = (0..1 + writer.draw.below(3)).map(|_| 1 + writer.draw.below(7)).collect();
+        for &slot in &slots {
+            writer.turn();
+            writer.topology(slot);
+        }
+        for _ in 0..4 + writer.draw.below(16) {
+            writer.turn();
+            let slot = writer.draw.of(&slots);
+            match writer.draw.below(20) {
+                0 => writer.topology(slot),
+                1 => {
+                    let (copy, how) = (writer.draw.of(&slots), writer.draw.of(&["dup", "idup"]));
+                    let seed = writer.draw.seed();
+                    writer.push(format!("group slot={copy} from={slot} how={how} seed={seed}"));
+                }
+                2 | 3 => writer.again(),
+                4 => writer.complete(),
+                _ => writer.neighbors(slot),
+            }
+        }
+        writer
     }
 }
 
@@ -290,6 +340,13 @@ impl Writer {
                 self.push(format!("local group={group} count={count}"));
             }
         }
+    }
+
+    /// Of the next line, whose request is persistent.
+    fn id(&mut self) -> u64 {
+        let id = self.first + self.lines.len() as u64;
+        self.ids.push(id);
+        id
     }
 
     /// A communicator that may be there; the world most often.
@@ -341,10 +398,27 @@ impl Writer {
                 add(key, "1".into());
             }
         }
+        self.call(line, form, seed);
+    }
+
+    fn neighbors(&mut self, group: u64) {
+        let (name, (kind, bytes, _)) = (self.draw.of(&NEIGHBORS), self.draw.of(&KINDS));
+        let form = self.draw.of(&["blocking", "blocking", "begun", "begun", "begun", "persistent"]);
+        let (count, seed) = (self.count(bytes), self.draw.seed());
+        let mut line = format!("collective group={group} name={name} form={form} kind={kind} count={count}");
+        for (key, times) in [("large", 3), ("bottom", 8), ("early", 4), ("turned", 4)] {
+            if self.draw.once_in(times) {
+                write!(line, " {key}=1").unwrap_or_default();
+            }
+        }
+        self.call(line, form, seed);
+    }
+
+    /// The line of a collective, to which its seed is added, once or more often.
+    fn call(&mut self, mut line: String, form: &str, seed: u64) {
         if form == "persistent" {
-            let id = self.lines.len() as u64 + 1;
-            self.ids.push(id);
-            add("id", id.to_string());
+            let id = self.id();
+            write!(line, " id={id}").unwrap_or_default();
         }
         self.push(format!("{line} seed={seed}"));
         // Calls like the last one go another way than the first, as do those that are under way twice; also if just the counts of a
@@ -367,8 +441,7 @@ impl Writer {
              longer={longer}"
         );
         if send == "persistent" {
-            let id = self.lines.len() as u64 + 1;
-            self.ids.push(id);
+            let id = self.id();
             write!(line, " id={id}").unwrap_or_default();
         }
         self.push(format!("{line} seed={seed}"));
@@ -430,6 +503,11 @@ impl Writer {
             "merge",
         ];
         let (how, from, seed) = (self.draw.of(&hows), self.place(), self.draw.seed());
+        self.push(format!("group slot={slot} from={from} how={how} seed={seed}"));
+    }
+
+    fn topology(&mut self, slot: u64) {
+        let (how, from, seed) = (self.draw.of(&TOPOLOGIES), self.place(), self.draw.seed());
         self.push(format!("group slot={slot} from={from} how={how} seed={seed}"));
     }
 
@@ -514,11 +592,19 @@ mod tests {
     #[test]
     fn every_collective_is_drawn_in_every_form() {
         let lines: Vec<String> = (0..300).flat_map(|seed| Script::drawn(seed, false).lines).collect();
-        for name in COLLECTIVES {
+        for name in COLLECTIVES.iter().chain(&NEIGHBORS) {
             for form in ["blocking", "begun", "persistent"] {
                 let words = format!(" name={name} form={form} ");
                 assert!(lines.iter().any(|line| line.contains(&words)), "no{words}");
             }
+        }
+    }
+
+    #[test]
+    fn every_topology_is_drawn() {
+        let lines: Vec<String> = (0..300).flat_map(|seed| Script::drawn(seed, false).lines).collect();
+        for how in TOPOLOGIES {
+            assert!(lines.iter().any(|line| line.contains(&format!(" how={how} "))), "no {how}");
         }
     }
 

@@ -4,7 +4,7 @@
  * may lay them out as each likes. large: the function with large counts, where there is one. bottom: MPI_BOTTOM and an absolute address.
  * early: types and operations are freed while the collective is under way. unread: arguments that MPI does not look at, on other ranks than the
  * root or in place, are null or nonsense. alike: elements that are exchanged in place have gaps, the same on both sides. turned: the blocks of a
- * vector form lie from the last to the first. again: the same call, with other data. */
+ * vector form lie from the last to the first. again: the same call, with other data. What neighbours do needs a communicator with a topology. */
 #include "fuzz.h"
 
 enum name {
@@ -19,6 +19,11 @@ enum name {
     ALLTOALL,
     ALLTOALLV,
     ALLTOALLW,
+    NEIGHBOR_ALLGATHER,
+    NEIGHBOR_ALLGATHERV,
+    NEIGHBOR_ALLTOALL,
+    NEIGHBOR_ALLTOALLV,
+    NEIGHBOR_ALLTOALLW,
     REDUCE,
     ALLREDUCE,
     REDUCE_SCATTER,
@@ -28,23 +33,24 @@ enum name {
     NAMES
 };
 static const char *const names[NAMES] = {"barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
-    "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"};
+    "alltoall", "alltoallv", "alltoallw", "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv",
+    "neighbor_alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"};
 
-enum form { BLOCKING, BEGUN, PERSISTENT };
+enum form { BLOCKING, BEGUN, PERSISTENT, FORMS };
 
 /* What is sent or received: blocks, each with its place. */
 typedef struct {
     int blocks;
-    long elements[MOST_RANKS];
-    Layout layouts[MOST_RANKS];
-    size_t starts[MOST_RANKS], bytes;
+    long elements[MOST_EDGES];
+    Layout layouts[MOST_EDGES];
+    size_t starts[MOST_EDGES], bytes;
     char *memory;
     /* What MPI gets. */
     const void *start;
-    int counts[MOST_RANKS], places[MOST_RANKS];
-    MPI_Count large_counts[MOST_RANKS];
-    MPI_Aint large_places[MOST_RANKS];
-    MPI_Datatype types[MOST_RANKS];
+    int counts[MOST_EDGES], places[MOST_EDGES];
+    MPI_Count large_counts[MOST_EDGES];
+    MPI_Aint large_places[MOST_EDGES];
+    MPI_Datatype types[MOST_EDGES];
     MPI_Datatype absolute;
     int is_absolute, unread;
 } Side;
@@ -65,11 +71,15 @@ typedef struct {
 } Job;
 
 static int is_reduction(enum name name) { return name >= REDUCE; }
+static int among_neighbors(enum name name) { return name >= NEIGHBOR_ALLGATHER && name <= NEIGHBOR_ALLTOALLW; }
+static int has_type_for_each(enum name name) { return name == ALLTOALLW || name == NEIGHBOR_ALLTOALLW; }
 
-/* How many elements a rank's block has, or those from one rank to another. */
+/* How many elements a rank's block has, or those from one rank to another, or along one of its edges. */
 static long amount(const Job *job, int from, int to) {
-    int both = job->name == ALLTOALLV || job->name == ALLTOALLW;
-    int vector = both || job->name == GATHERV || job->name == SCATTERV || job->name == ALLGATHERV || job->name == REDUCE_SCATTER;
+    int among = job->name == NEIGHBOR_ALLTOALLV || job->name == NEIGHBOR_ALLTOALLW;
+    int both = among || job->name == ALLTOALLV || job->name == ALLTOALLW;
+    int vector = both || job->name == GATHERV || job->name == SCATTERV || job->name == ALLGATHERV || job->name == NEIGHBOR_ALLGATHERV
+                 || job->name == REDUCE_SCATTER;
     if (!vector) return job->count;
     /* In place, as much comes from a rank as goes there. */
     if (both && job->in_place && from > to) {
@@ -99,6 +109,36 @@ static Element reduced(const Job *job, int run, int ranks, long index) {
     return all;
 }
 
+/* Whether this MPI, by form, has what is sent one way along a ring come from the other where that cannot be told from the rank. MPI says that it is
+ * so. */
+static int by_direction[FORMS];
+
+void rings_probed(void) {
+    int size = 1, periodic = 1, given[2] = {0, 1}, came[2];
+    MPI_Comm ring;
+    MPI_Request request;
+    MPI_Cart_create(MPI_COMM_SELF, 1, &size, &periodic, 0, &ring);
+    for (enum form form = BLOCKING; form < FORMS; form++) {
+        if (form == BLOCKING) MPI_Neighbor_alltoall(given, 1, MPI_INT, came, 1, MPI_INT, ring);
+        else if (form == BEGUN) MPI_Ineighbor_alltoall(given, 1, MPI_INT, came, 1, MPI_INT, ring, &request);
+        else {
+            MPI_Neighbor_alltoall_init(given, 1, MPI_INT, came, 1, MPI_INT, ring, MPI_INFO_NULL, &request);
+            MPI_Start(&request);
+        }
+        if (form != BLOCKING) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (form == PERSISTENT) MPI_Request_free(&request);
+        by_direction[form] = came[0] == 1;
+    }
+    MPI_Comm_free(&ring);
+}
+
+/* Which of its source's blocks a neighbour's is. */
+static int which(const Job *job, int block) {
+    const Neighbors *neighbors = &job->group.neighbors;
+    if (job->name <= NEIGHBOR_ALLGATHERV) return 0;
+    return neighbors->grid && by_direction[job->form] ? block ^ 1 : neighbors->which[block];
+}
+
 /* ---- buffers ---- */
 
 /* Of a block that is exchanged in place: both ranks draw the same. */
@@ -109,7 +149,7 @@ static uint64_t drawn_alike(const Job *job, int block) {
 
 /* Lays blocks out one after the other, in a vector form with gaps between some. */
 static void laid_out(const Actor *actor, Job *job, Side *side, int blocks, const long *elements, int gaps, uint64_t draw) {
-    int each = job->name == ALLTOALLW;
+    int each = has_type_for_each(job->name);
     /* In place, what is sent and what is received lie alike. */
     int exchanged = job->in_place && job->name >= ALLTOALL && job->name <= ALLTOALLW, turned = gaps && job->turned;
     int plain = (exchanged && !job->alike) || (PERSISTENT_GAPS_ARE_FORGOTTEN && job->form == PERSISTENT);
@@ -133,6 +173,8 @@ static void laid_out(const Actor *actor, Job *job, Side *side, int blocks, const
         side->bytes = side->starts[b] + (size_t)(counts + gap) * layout->extent * job->kind->size;
     }
     if (blocks == 0) side->types[0] = job->kind->type;
+    /* Without neighbours a rank says how much it would be, as all others do. */
+    if (blocks == 0 && among_neighbors(job->name)) side->counts[0] = side->large_counts[0] = job->count;
     side->memory = memory(side->bytes + 64);
     side->start = side->memory;
 }
@@ -167,8 +209,9 @@ static void filled(Side *side, int block, long index, const Kind *kind, Element 
 static void shaped(const Actor *actor, Job *job) {
     const Group *g = &job->group;
     int others = g->inter ? g->remote : g->n, vector = job->name == GATHERV || job->name == SCATTERV || job->name == ALLGATHERV
-                                                       || job->name == ALLTOALLV || job->name == ALLTOALLW;
-    long out[MOST_RANKS], in[MOST_RANKS], whole = 0;
+                                                       || job->name == ALLTOALLV || job->name == ALLTOALLW || job->name == NEIGHBOR_ALLGATHERV
+                                                       || job->name == NEIGHBOR_ALLTOALLV || job->name == NEIGHBOR_ALLTOALLW;
+    long out[MOST_EDGES], in[MOST_EDGES], whole = 0;
     int outs = 1, ins = 1;
     out[0] = in[0] = job->count;
     for (int r = 0; r < g->n; r++) whole += amount(job, r, 0);
@@ -196,6 +239,16 @@ static void shaped(const Actor *actor, Job *job) {
         outs = ins = others;
         for (int r = 0; r < others; r++) out[r] = amount(job, g->me, r), in[r] = amount(job, r, g->me);
         break;
+    case NEIGHBOR_ALLTOALL:
+    case NEIGHBOR_ALLTOALLV:
+    case NEIGHBOR_ALLTOALLW:
+    case NEIGHBOR_ALLGATHER:
+    case NEIGHBOR_ALLGATHERV:
+        outs = job->name <= NEIGHBOR_ALLGATHERV ? 1 : g->neighbors.out;
+        ins = g->neighbors.in;
+        for (int b = 0; b < outs; b++) out[b] = amount(job, g->me, b);
+        for (int b = 0; b < ins; b++) in[b] = amount(job, g->neighbors.source[b], which(job, b));
+        break;
     case REDUCE: ins = job->i_am_root; break;
     case REDUCE_SCATTER:
     case REDUCE_SCATTER_BLOCK:
@@ -208,7 +261,8 @@ static void shaped(const Actor *actor, Job *job) {
     int own = job->seed % 4 ? 0 : g->me;
     laid_out(actor, job, &job->out, outs, out, vector, hash(job->seed, 21, own, 0));
     laid_out(actor, job, &job->in, ins, in, vector, hash(job->seed, 22, own, 0));
-    int one_out = job->name == GATHER || job->name == GATHERV || job->name == ALLGATHER || job->name == ALLGATHERV;
+    int one_out = job->name == GATHER || job->name == GATHERV || job->name == ALLGATHER || job->name == ALLGATHERV
+                  || job->name == NEIGHBOR_ALLGATHER || job->name == NEIGHBOR_ALLGATHERV;
     int one_in = job->name == SCATTER || job->name == SCATTERV || job->name == BCAST;
     if (job->bottom && one_out) made_absolute(actor, &job->out);
     if (job->bottom && one_in) made_absolute(actor, &job->in);
@@ -239,6 +293,8 @@ static void inputs(Job *job, int run) {
     case GATHERV:
     case ALLGATHER:
     case ALLGATHERV:
+    case NEIGHBOR_ALLGATHER:
+    case NEIGHBOR_ALLGATHERV:
         if (from == in) block = g->me;
         for (long i = 0; i < amount(job, g->me, 0); i++) filled(from, block, i, job->kind, sent(job, run, mine(job, g->me), 0, i));
         break;
@@ -250,6 +306,9 @@ static void inputs(Job *job, int run) {
     case ALLTOALL:
     case ALLTOALLV:
     case ALLTOALLW:
+    case NEIGHBOR_ALLTOALL:
+    case NEIGHBOR_ALLTOALLV:
+    case NEIGHBOR_ALLTOALLW:
         for (int r = 0; r < from->blocks; r++)
             for (long i = 0; i < from->elements[r]; i++) filled(from, r, i, job->kind, sent(job, run, mine(job, g->me), r, i));
         break;
@@ -274,7 +333,9 @@ static void verified(Actor *actor, Job *job, int run) {
     memset(want.memory, UNTOUCHED, want.bytes + 64);
     size_t bytes = want.bytes + 64;
     for (int r = 0; r < in->blocks; r++) {
-        int from = theirs(job, r);
+        int from = among_neighbors(job->name) ? g->neighbors.source[r] : theirs(job, r);
+        /* From nobody comes nothing. */
+        if (from < 0) continue;
         for (long i = 0; i < in->elements[r]; i++) {
             Element e;
             switch (job->name) {
@@ -284,6 +345,11 @@ static void verified(Actor *actor, Job *job, int run) {
             case ALLTOALL:
             case ALLTOALLV:
             case ALLTOALLW: e = sent(job, run, from, g->me, i); break;
+            case NEIGHBOR_ALLGATHER:
+            case NEIGHBOR_ALLGATHERV:
+            case NEIGHBOR_ALLTOALL:
+            case NEIGHBOR_ALLTOALLV:
+            case NEIGHBOR_ALLTOALLW: e = sent(job, run, from, which(job, r), i); break;
             case REDUCE:
             case ALLREDUCE: e = reduced(job, run, others, i); break;
             case REDUCE_SCATTER:
@@ -339,6 +405,18 @@ static void verified(Actor *actor, Job *job, int run) {
         return IN_FORM(large, Alltoallv, alltoallv, give, ALL(out, C), ALL(out, D), out->types[0], take, in->C, in->D, in->types[0]);    \
     case ALLTOALLW:                                                                                                                      \
         return IN_FORM(large, Alltoallw, alltoallw, give, ALL(out, C), ALL(out, D), ALL(out, types), take, in->C, in->D, in->types);     \
+    case NEIGHBOR_ALLGATHER:                                                                                                             \
+        return IN_FORM(large, Neighbor_allgather, neighbor_allgather, give, out->C[0], out->types[0], take, in->C[0], in->types[0]);     \
+    case NEIGHBOR_ALLGATHERV:                                                                                                            \
+        return IN_FORM(large, Neighbor_allgatherv, neighbor_allgatherv, give, out->C[0], out->types[0], take, in->C, in->D, in->types[0]);\
+    case NEIGHBOR_ALLTOALL:                                                                                                              \
+        return IN_FORM(large, Neighbor_alltoall, neighbor_alltoall, give, out->C[0], out->types[0], take, in->C[0], in->types[0]);       \
+    case NEIGHBOR_ALLTOALLV:                                                                                                             \
+        return IN_FORM(large, Neighbor_alltoallv, neighbor_alltoallv, give, out->C, out->D, out->types[0], take, in->C, in->D,           \
+            in->types[0]);                                                                                                               \
+    case NEIGHBOR_ALLTOALLW: /* Its places are addresses, large or not. */                                                               \
+        return IN_FORM(large, Neighbor_alltoallw, neighbor_alltoallw, give, out->C, out->large_places, out->types, take, in->C,          \
+            in->large_places, in->types);                                                                                                \
     case REDUCE: return IN_FORM(large, Reduce, reduce, give, take, count, out->types[0], job->op, root);                                 \
     case ALLREDUCE: return IN_FORM(large, Allreduce, allreduce, give, take, count, out->types[0], job->op);                              \
     case REDUCE_SCATTER: return IN_FORM(large, Reduce_scatter, reduce_scatter, give, take, parts->C, out->types[0], job->op);            \
@@ -418,6 +496,7 @@ static void running_dropped(Actor *actor, Pending *pending) {
 
 /* Whether MPI has it on such a communicator. */
 static int suits(const Job *job) {
+    if (among_neighbors(job->name)) return job->group.neighbors.there;
     if (job->group.inter && job->name != BARRIER && job->name != BCAST && job->name != ALLREDUCE && job->name != ALLGATHER) return 0;
     return !is_reduction(job->name) || operation_suits(job->operation, job->kind);
 }
@@ -440,7 +519,7 @@ void run_collective(Actor *actor) {
     job->operation = operation_named(text);
     job->count = number(line, "count", 1);
     job->large = number(line, "large", 0);
-    job->in_place = number(line, "inplace", 0) && !group->inter && job->name != BCAST && job->name != BARRIER;
+    job->in_place = number(line, "inplace", 0) && !group->inter && job->name != BCAST && job->name != BARRIER && !among_neighbors(job->name);
     if (IALLGATHERV_STANDS_STILL && job->name == ALLGATHERV) job->form = BLOCKING;
     if (IALLTOALLW_IN_PLACE_HANGS && job->name == ALLTOALLW && job->form != BLOCKING) job->in_place = 0;
     if (IALLTOALLV_IN_PLACE_IS_WRONG && job->name == ALLTOALLV && job->form != BLOCKING) job->in_place = 0;

@@ -1,4 +1,4 @@
-/* `group slot=S from=P how=H seed=X`: a communicator is made from another, in place of what was in its slot
+/* `group slot=S from=P how=H seed=X`: a communicator is made from another, in place of what was in its slot; with a topology if that is how
  * `free slot=S`: one is freed, also while requests on it are under way */
 #include "fuzz.h"
 
@@ -94,7 +94,7 @@ static MPI_Comm between(Actor *actor, const Group *from, uint64_t seed, int *sid
 
 void run_group(Actor *actor) {
     const Line *line = actor->line;
-    int slot = number(line, "slot", 1) % GROUPS, parent = number(line, "from", 0) % GROUPS, side = 0, duplicated = 0;
+    int slot = number(line, "slot", 1) % GROUPS, parent = number(line, "from", 0) % GROUPS, side = 0, duplicated = 0, topology = 0;
     uint64_t seed = number(line, "seed", 0);
     if (slot == 0 || slot == parent) return;
     group_freed(actor, slot);
@@ -120,14 +120,13 @@ void run_group(Actor *actor) {
     } else if (is(line, "how", "shared")) OK(MPI_Comm_split_type(from.comm, MPI_COMM_TYPE_SHARED, from.me, MPI_INFO_NULL, &made));
     else if (is(line, "how", "create_group")) made = chosen(actor, &from, seed);
     else if (is(line, "how", "create")) made = created(actor, &from, seed);
-    else if (is(line, "how", "cart")) {
-        int dimensions[2] = {0, 0}, periods[2] = {1, 0};
-        OK(MPI_Dims_create(from.n, 2, dimensions));
-        OK(MPI_Cart_create(from.comm, 2, dimensions, periods, 0, &made));
-    } else if (is(line, "how", "inter")) made = between(actor, &from, seed, &side);
+    else if (is(line, "how", "inter")) made = between(actor, &from, seed, &side);
+    else made = topology_made(actor, &from, seed), topology = 1;
     Group group = group_of(actor, made);
     group.side = side;
     group.duplicated = duplicated;
+    if (duplicated) group.neighbors = from.neighbors;
+    if (group.there && topology) group.neighbors = neighbors_of(actor, &group);
     actor->groups[slot] = group;
     if (group.there && seed % 3 == 0) OK(MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN));
 }

@@ -63,4 +63,12 @@
 /* Intel MPI 2021.18: a collective on a duplicated intercommunicator hangs if one group has made more communicators than the other. */
 #define DUPLICATED_INTERCOMMUNICATORS_HANG ON_INTEL
 
+/* Open MPI 5.0.11: what MPI_Comm_create_group and MPI_Dist_graph_create_adjacent make from a grid or a graph is said to be one, too, and crashes
+ * when asked who is a neighbour. */
+#define GRIDS_AND_GRAPHS_ARE_INHERITED ON_OPEN_MPI
+
+/* Open MPI 5.0.11: MPI_Dist_graph_create that may order ranks anew, from a communicator of some of them, ends the job: "Not enough
+ * slots/constraints (1) for the communication matrix order (2)!" (topo/treematch). */
+#define REORDERED_GRAPHS_END_THE_JOB ON_OPEN_MPI
+
 #endif

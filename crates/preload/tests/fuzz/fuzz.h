@@ -19,13 +19,20 @@
 
 #include "faults.h"
 
-enum { GROUPS = 8, WINDOWS = 3, MOST_RANKS = 16 };
+enum { GROUPS = 8, WINDOWS = 3, MOST_RANKS = 16, MOST_EDGES = 64 };
 
 /* A line of the script: an operation, then words such as `count=12`. */
 typedef struct {
     int number;
     const char *text;
 } Line;
+
+/* Who sends to this rank and who receives from it, MPI_PROC_NULL where there is nobody, and of each block that comes which one it is among those
+ * of its source. */
+typedef struct {
+    int there, grid, in, out;
+    int source[MOST_EDGES], destination[MOST_EDGES], which[MOST_EDGES];
+} Neighbors;
 
 /* A communicator as this rank sees it. */
 typedef struct {
@@ -38,6 +45,8 @@ typedef struct {
     int leader;
     /* From which others may be duplicated. */
     int duplicated;
+    /* Of one with a topology. */
+    Neighbors neighbors;
 } Group;
 
 struct Pending;
@@ -146,6 +155,7 @@ void released_of_slot(Actor *actor, int slot);
 void all_ended(Actor *actor);
 
 /* The operations of scripts. */
+void rings_probed(void);
 void run_collective(Actor *actor);
 void run_message(Actor *actor);
 void run_shift(Actor *actor);
@@ -158,5 +168,9 @@ void run_local(Actor *actor);
 void window_freed(Actor *actor, Window *window);
 void group_freed(Actor *actor, int slot);
 Group group_of(const Actor *actor, MPI_Comm comm);
+
+/* topologies.c: who is whose neighbour */
+MPI_Comm topology_made(Actor *actor, const Group *from, uint64_t seed);
+Neighbors neighbors_of(const Actor *actor, const Group *group);
 
 #endif

@@ -195,6 +195,7 @@ int main(int count, char **words) {
     MPI_Comm second = MPI_COMM_NULL;
     if (several_threads) MPI_Comm_dup(MPI_COMM_WORLD, &second);
     kinds_made();
+    rings_probed();
     Script now = {memory(sizeof(Line) * strlen(text)), 0};
     int begun = 0;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
