@@ -13,6 +13,8 @@
 #include <string.h>
 
 static int me, n;
+/* An address that compilers would take for that of no numbers. */
+static int *volatile unweighted;
 
 /* This rank's neighbours, at both ends in the same order, and bytes of each. */
 typedef struct {
@@ -27,7 +29,7 @@ static void sized(halo *h, int in, int out) {
 }
 
 static void made(halo *h) {
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, h->in, h->source, MPI_UNWEIGHTED, h->out, h->destination, MPI_UNWEIGHTED,
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, h->in, h->source, unweighted, h->out, h->destination, unweighted,
                                    MPI_INFO_NULL, 0, &h->comm);
 }
 
@@ -80,6 +82,7 @@ static halo of(const char *pattern, int bytes) {
 
 int main(int count, char **words) {
     MPI_Init(&count, &words);
+    unweighted = MPI_UNWEIGHTED;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     MPI_Dims_create(n, 3, dims);

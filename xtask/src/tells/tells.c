@@ -8,6 +8,8 @@
 #define CASE(name) (strcmp(which, name) == 0)
 
 static int me, ranks;
+/* An address that compilers would take for that of no numbers. */
+static int *volatile unweighted;
 static double from[64], to[64];
 
 static void larger(void *in, void *inout, int *length, MPI_Datatype *type) {
@@ -56,6 +58,7 @@ static int right(void) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    unweighted = MPI_UNWEIGHTED;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const char *which = argc > 1 ? argv[1] : "";
@@ -94,7 +97,7 @@ int main(int argc, char **argv) {
         /* Of the edge from the second rank to the third only the second knows. */
         MPI_Comm graph;
         int last = 2;
-        MPI_Dist_graph_create_adjacent(world, 0, NULL, MPI_UNWEIGHTED, odd, &last, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+        MPI_Dist_graph_create_adjacent(world, 0, NULL, unweighted, odd, &last, unweighted, MPI_INFO_NULL, 0, &graph);
         MPI_Neighbor_alltoallv(from, ones, places, MPI_INT, to, ones, places, MPI_INT, graph);
     }
     if (CASE("summed")) MPI_Scan(from, to, 2, odd ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, world);

@@ -37,6 +37,8 @@ enum { BLOCKING, BEGUN, PREPARED, FORMS };
 enum { MOST_RANKS = 16, MOST_EDGES = 64 };
 
 static int me, n;
+/* An address that compilers would take for that of no numbers. */
+static int *volatile unweighted;
 static uint64_t state = 88172645463325252ull;
 
 /* The same numbers on every rank. */
@@ -266,11 +268,11 @@ static void on_distributed_graph(int rounds, int adjacent, int most) {
     MPI_Comm comm, copy;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     if (adjacent)
-        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, g->in[me], g->source[me], MPI_UNWEIGHTED, g->out[me], g->destination[me],
-                                       MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, g->in[me], g->source[me], unweighted, g->out[me], g->destination[me],
+                                       unweighted, MPI_INFO_NULL, 0, &comm);
     else {
         /* The MPI orders neighbours as it likes. */
-        MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &me, &g->out[me], g->destination[me], MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+        MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &me, &g->out[me], g->destination[me], unweighted, MPI_INFO_NULL, 0, &comm);
         int weighted, all[2 * MOST_EDGES + 2], everybody[MOST_RANKS * (2 * MOST_EDGES + 2)], weights[MOST_EDGES];
         memset(all, 0, sizeof all);
         MPI_Dist_graph_neighbors_count(comm, &all[0], &all[1], &weighted);
@@ -294,6 +296,7 @@ static void on_distributed_graph(int rounds, int adjacent, int most) {
 
 int main(int count, char **words) {
     MPI_Init(&count, &words);
+    unweighted = MPI_UNWEIGHTED;
     int rounds = count > 1 ? atoi(words[1]) : 6;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
