@@ -1,8 +1,8 @@
 /* How long a collective takes as programs call it: alone, on data that were just written, after a message.
  *
- *     isolated [ITERATIONS] [LARGEST]      (bytes; all sizes up to 4 MiB without)
+ *     isolated [ITERATIONS] [LARGEST] [rest]      (bytes; all sizes up to 4 MiB without)
  *
- * Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
+ * Six collectives and the barrier; with `rest` the other ones, those among neighbours on a periodic ring. Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
  * is left in the caches' first lines and ranks begin together. A call takes as long as on the rank where it takes longest. Every line is
  * `collective bytes median p10 p90`, in microseconds. On two ranks of one node the physical limit is measured in the same
  * way, as `limit-...`: two ranks that exchange what the collective has to by flags in memory that both see, or copy it. */
@@ -103,6 +103,54 @@ static void limit_copy(int bytes) {
     memcpy(receive, buffers[1 - me], bytes);
 }
 
+/* Of each rank: as many doubles, and where they begin, in doubles and in bytes. */
+enum { MOST_RANKS = 64 };
+static int counts[MOST_RANKS], places[MOST_RANKS], in_bytes[MOST_RANKS];
+static MPI_Datatype types[MOST_RANKS];
+static MPI_Comm ring;
+
+static void alltoallv(int bytes) {
+    MPI_Alltoallv(send, counts, places, MPI_DOUBLE, receive, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
+    (void)bytes;
+}
+static void alltoallw(int bytes) {
+    MPI_Alltoallw(send, counts, in_bytes, types, receive, counts, in_bytes, types, MPI_COMM_WORLD);
+    (void)bytes;
+}
+static void gather(int bytes) { MPI_Gather(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, 0, MPI_COMM_WORLD); }
+static void scatter(int bytes) { MPI_Scatter(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, 0, MPI_COMM_WORLD); }
+static void gatherv(int bytes) {
+    MPI_Gatherv(send, bytes / 8, MPI_DOUBLE, receive, counts, places, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+static void scatterv(int bytes) {
+    MPI_Scatterv(send, counts, places, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+static void scan(int bytes) { MPI_Scan(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+static void exscan(int bytes) { MPI_Exscan(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+static void neighbor_allgather(int bytes) {
+    MPI_Neighbor_allgather(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, ring);
+}
+static void neighbor_alltoall(int bytes) {
+    MPI_Neighbor_alltoall(send, bytes / 8, MPI_DOUBLE, receive, bytes / 8, MPI_DOUBLE, ring);
+}
+static void neighbor_alltoallv(int bytes) {
+    MPI_Neighbor_alltoallv(send, counts, places, MPI_DOUBLE, receive, counts, places, MPI_DOUBLE, ring);
+    (void)bytes;
+}
+
+/* What the vector forms are called with, for blocks of one size. */
+static void listed(int bytes) {
+    for (int r = 0; r < n || r < 2; r++)
+        counts[r] = bytes / 8, places[r] = r * (bytes / 8), in_bytes[r] = r * bytes, types[r] = MPI_DOUBLE;
+}
+
+/* Blocks that the caller of a collective gives. */
+static int blocks_of(call *act) {
+    if (act == alltoall || act == reduce_scatter_block || act == alltoallv || act == alltoallw) return n;
+    if (act == scatter || act == scatterv) return me == 0 ? n : 0;
+    return act == neighbor_alltoall || act == neighbor_alltoallv ? 2 : 1;
+}
+
 static int compared(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
 
 static void measured(const char *name, call *act, int bytes, int blocks, double *source) {
@@ -127,31 +175,40 @@ static void measured(const char *name, call *act, int bytes, int blocks, double 
 }
 
 int main(int count, char **words) {
-    static const struct {
+    typedef struct {
         const char *name;
         call *act;
-    } collectives[] = {{"allreduce", allreduce}, {"allgather", allgather}, {"alltoall", alltoall},
+    } collective;
+    static const collective six[] = {{"allreduce", allreduce}, {"allgather", allgather}, {"alltoall", alltoall},
         {"reduce_scatter_block", reduce_scatter_block}, {"bcast", bcast}, {"reduce", reduce}};
+    static const collective others[] = {{"alltoallv", alltoallv}, {"alltoallw", alltoallw}, {"gather", gather}, {"gatherv", gatherv},
+        {"scatter", scatter}, {"scatterv", scatterv}, {"scan", scan}, {"exscan", exscan},
+        {"neighbor_allgather", neighbor_allgather}, {"neighbor_alltoall", neighbor_alltoall},
+        {"neighbor_alltoallv", neighbor_alltoallv}};
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     if (count > 1) iterations = atoi(words[1]);
     if (count > 2) largest = atoi(words[2]);
-    if (iterations < 1 || n < 2) {
-        if (me == 0) fprintf(stderr, "isolated: give a number of iterations, and at least two ranks\n");
+    int rest = count > 3 && !strcmp(words[3], "rest"), periodic = 1;
+    if (iterations < 1 || n < 2 || n > MOST_RANKS) {
+        if (me == 0) fprintf(stderr, "isolated: give a number of iterations, and two to %d ranks\n", MOST_RANKS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     send = aligned_alloc(4096, (size_t)n * LARGEST);
     receive = aligned_alloc(4096, (size_t)n * LARGEST);
     times = malloc(sizeof *times * iterations + 80), slowest = malloc(sizeof *slowest * iterations + 80);
     memset(send, 0, (size_t)n * LARGEST), memset(receive, 0, (size_t)n * LARGEST);
-    measured("barrier", barrier, 0, 0, send);
-    for (int size = 0; size < SIZES && sizes[size] <= largest; size++)
-        for (unsigned c = 0; c < sizeof collectives / sizeof *collectives; c++) {
-            int blocks = collectives[c].act == alltoall || collectives[c].act == reduce_scatter_block ? n : 1;
-            measured(collectives[c].name, collectives[c].act, sizes[size], blocks, send);
-        }
-    if (n == 2) {
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &n, &periodic, 0, &ring);
+    if (!rest) measured("barrier", barrier, 0, 0, send);
+    const collective *collectives = rest ? others : six;
+    int many = rest ? sizeof others / sizeof *others : sizeof six / sizeof *six;
+    for (int size = 0; size < SIZES && sizes[size] <= largest; size++) {
+        listed(sizes[size]);
+        for (int c = 0; c < many; c++)
+            measured(collectives[c].name, collectives[c].act, sizes[size], blocks_of(collectives[c].act), send);
+    }
+    if (n == 2 && !rest) {
         shared_made();
         measured("limit-exchange", limit_exchange, 8, 1, send);
         measured("limit-bcast", limit_bcast, 8, 1, send);
