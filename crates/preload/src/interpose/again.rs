@@ -23,7 +23,7 @@ use allhands_call::locks::lock;
 pub(super) struct Plain<'a> {
     /// Counts, datatypes, the operation and the root, as the program gives them.
     pub(super) numbers: [usize; 5],
-    /// Arrays of a number for each rank, of a vector collective.
+    /// Arrays of a number for each rank, of a vector collective; among neighbours for each of those, those of what is sent first.
     pub(super) arrays: &'a [Numbers],
     /// Which of the numbers are datatypes.
     pub(super) types: Option<[Handle; 2]>,
@@ -37,9 +37,8 @@ struct Last {
     collective: Collective,
     comm: Handle,
     numbers: [usize; 5],
-    /// The numbers of the arrays that this rank gives, and of how many ranks.
-    arrays: Vec<i64>,
-    ranks: usize,
+    /// The numbers of the arrays that this rank gives.
+    arrays: Vec<Vec<i64>>,
     /// As in [`recent`](super::recent::recent).
     removed: u64,
     member: *const Member,
@@ -118,13 +117,17 @@ pub(super) fn remember(
     }
     let Some(place) = group.place() else { return };
     // Of a gatherv or a scatterv only the root has arrays, and others may have anything in their place.
-    let gives = task.call.collective == Collective::Alltoallv || task.call.root == member.comm.rank;
-    let given = if gives { plain.arrays } else { &[] };
-    // SAFETY: the program's arrays have a number for each rank.
-    let Ok(arrays) = given.iter().map(|array| unsafe { array.read(member.comm.size) }).collect::<Result<Vec<_>, _>>()
-    else {
-        return;
+    let rooted = task.call.collective.rooted() && task.call.root != member.comm.rank;
+    let given = if rooted { &[] } else { plain.arrays };
+    let length = |place: usize| match &task.hood {
+        None => member.comm.size,
+        Some(hood) if collects_only(task.call.collective) => hood.neighbors.sources.len(),
+        Some(hood) if place < given.len() / 2 => hood.neighbors.destinations.len(),
+        Some(hood) => hood.neighbors.sources.len(),
     };
+    // SAFETY: the program's arrays have a number for each rank, or neighbour.
+    let read = |(place, array): (usize, &Numbers)| unsafe { array.read(length(place)) };
+    let Ok(arrays) = given.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>() else { return };
     let derived = |(array, numbers): (&Numbers, &Vec<i64>)| {
         matches!(array, Numbers::Handles(..)) && !numbers.iter().all(|handle| predefined(&(*handle as Handle)))
     };
@@ -135,8 +138,7 @@ pub(super) fn remember(
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
-        arrays: arrays.concat(),
-        ranks: member.comm.size,
+        arrays,
         removed: session.comms.removed(),
         member,
         place,
@@ -147,16 +149,20 @@ pub(super) fn remember(
     }));
 }
 
+/// Whether only what comes has arrays.
+fn collects_only(collective: Collective) -> bool {
+    collective == Collective::NeighborAllgatherv
+}
+
 impl Last {
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
     fn has_arrays(&self, session: &Session, plain: &Plain<'_>) -> bool {
         if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
             return false;
         }
-        let as_many = plain.arrays.len() * self.ranks == self.arrays.len();
-        let mut arrays = plain.arrays.iter().zip(self.arrays.chunks(self.ranks));
-        // SAFETY: the program's arrays have a number for each rank.
-        as_many && arrays.all(|(array, known)| unsafe { array.are(known) })
+        let mut arrays = plain.arrays.iter().zip(&self.arrays);
+        // SAFETY: the program's arrays have a number for each rank, or neighbour.
+        plain.arrays.len() == self.arrays.len() && arrays.all(|(array, known)| unsafe { array.are(known) })
     }
 
     /// Whether the buffers are two that need no look.

@@ -257,7 +257,8 @@ collective! { NeighborAllgatherv "Neighbor_allgatherv" "neighbor_allgatherv"
 // SAFETY: the program's arrays have a number for each neighbour.
 caller => unsafe {
     caller.neighbor_allgatherv((send, sent.into(), send_type), (receive, counts.into(), places.into(), receive_type))
-} }
+},
+plain arrays(blocks((send, sent as usize, send_type), (receive, 0, receive_type)), &[counts.into(), places.into()]) }
 collective! { NeighborAlltoallv "Neighbor_alltoallv" "neighbor_alltoallv"
 (send: Send, sent: Outgoing<Counts>, from: Outgoing<Places>, send_type: Handle, receive: Receive, received: Counts,
  to: Places, receive_type: Handle, comm: Handle) on comm,
@@ -265,7 +266,9 @@ collective! { NeighborAlltoallv "Neighbor_alltoallv" "neighbor_alltoallv"
 caller => unsafe {
     caller.neighbor_alltoallv(
         (send, sent.into(), from.into(), send_type), (receive, received.into(), to.into(), receive_type))
-} }
+},
+plain arrays(blocks((send, 0, send_type), (receive, 0, receive_type)),
+    &[sent.into(), from.into(), received.into(), to.into()]) }
 collective! { NeighborAlltoallv "Neighbor_alltoallw" "neighbor_alltoallw"
 (send: Send, sent: Outgoing<Counts>, from: InBytes, send_types: Send, receive: Receive, received: Counts, to: InBytes,
  receive_types: Send, comm: Handle) on comm,
@@ -273,4 +276,6 @@ collective! { NeighborAlltoallv "Neighbor_alltoallw" "neighbor_alltoallw"
 caller => unsafe {
     caller.neighbor_alltoallw(
         (send, sent.into(), from.into(), send_types), (receive, received.into(), to.into(), receive_types))
-} }
+},
+plain arrays(Plain { types: None, ..blocks((send, 0, 0), (receive, 0, 0)) },
+    &[sent.into(), from.into(), types(send_types), received.into(), to.into(), types(receive_types)]) }

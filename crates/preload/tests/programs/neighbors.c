@@ -131,8 +131,8 @@ static void exchanged(int form, const char *where, const graph *g, int count, co
     free(send), free(receive), free(want);
 }
 
-/* Every edge has a count of its own; with one datatype, or with one for each block. */
-static void exchanged_v(int form, const char *where, const graph *g, int most, int mixed, MPI_Comm comm) {
+/* Every edge has a count of its own; with one datatype, or with one for each block. `apart`: blocks have gaps between them, and come in another order. */
+static void exchanged_v(int form, const char *where, const graph *g, int most, int mixed, int apart, MPI_Comm comm) {
     static int sizes[MOST_RANKS][MOST_EDGES];
     for (int r = 0; r < n; r++)
         for (int o = 0; o < g->out[r]; o++) sizes[r][o] = below(4) ? below(most) : 0;
@@ -144,13 +144,14 @@ static void exchanged_v(int form, const char *where, const graph *g, int most, i
         const shape *s = &shapes[mixed ? (me + o) % 2 : 0];
         out[o] = s->type, out_stride[o] = s->stride;
         sent[o] = g->destination[me][o] < 0 ? 5 : sizes[me][o];
-        from[o] = out_end, out_end += sent[o] * s->stride + o % 2, from_bytes[o] = from[o] * (MPI_Aint)sizeof(int);
+        from[o] = out_end, out_end += sent[o] * s->stride + (apart && o % 2), from_bytes[o] = from[o] * (MPI_Aint)sizeof(int);
     }
-    for (int i = g->in[me] - 1; i >= 0; i--) {
+    for (int k = g->in[me] - 1; k >= 0; k--) {
+        int i = apart ? k : g->in[me] - 1 - k;
         const shape *s = &shapes[mixed ? (me * 3 + i + 1) % 2 : 0];
         in[i] = s->type, in_stride[i] = s->stride;
         received[i] = g->source[me][i] < 0 ? 5 : sizes[g->source[me][i]][g->which[me][i]];
-        to[i] = in_end, in_end += received[i] * s->stride + i % 2, to_bytes[i] = to[i] * (MPI_Aint)sizeof(int);
+        to[i] = in_end, in_end += received[i] * s->stride + (apart && i % 2), to_bytes[i] = to[i] * (MPI_Aint)sizeof(int);
     }
     int *send = filled((size_t)out_end * sizeof(int)), *receive = filled((size_t)in_end * sizeof(int));
     int *want = filled((size_t)in_end * sizeof(int));
@@ -175,14 +176,20 @@ static void all_of_them(const char *where, const graph by_form[FORMS], int round
             gathered(form, where, g, size, out, in, comm);
             gathered_v(form, where, g, size + 1, out, in, comm);
             exchanged(form, where, g, size, out, in, comm);
-            exchanged_v(form, where, g, size + 1, 0, comm);
-            exchanged_v(form, where, g, size + 1, 1, comm);
+            exchanged_v(form, where, g, size + 1, 0, 1, comm);
+            exchanged_v(form, where, g, size + 1, 1, 1, comm);
         }
         /* Calls like the last one, and others between. */
         for (int again = 0; again < 3; again++) {
             exchanged(BLOCKING, where, &by_form[BLOCKING], size, &shapes[0], &shapes[0], comm);
             gathered(BLOCKING, where, &by_form[BLOCKING], size, &shapes[0], &shapes[0], comm);
             exchanged(BLOCKING, where, &by_form[BLOCKING], size, &shapes[0], &shapes[0], comm);
+        }
+        /* Of the same counts, then of others. */
+        for (int again = 0; again < 6; again++) {
+            uint64_t before = state;
+            exchanged_v(BLOCKING, where, &by_form[BLOCKING], size + 1, 0, 0, comm);
+            if (again % 3) state = before;
         }
     }
 }
