@@ -174,8 +174,11 @@ fn own_part(neighbors: &Neighbors, comm: &Communicator) -> allhands_schedule::Re
     Graph::new(size, edges)
 }
 
-/// Every rank's sources and destinations. Collective.
-fn all_told(mpi: &Mpi, comm: &Communicator, neighbors: &Neighbors) -> Result<Vec<(Vec<usize>, Vec<usize>)>, Unserved> {
+/// A rank's sources and destinations.
+type Lists = (Vec<usize>, Vec<usize>);
+
+/// Those of every rank. Collective.
+fn all_told(mpi: &Mpi, comm: &Communicator, neighbors: &Neighbors) -> Result<Vec<Lists>, Unserved> {
     let known = |list: &[Option<usize>]| list.iter().flatten().map(|&rank| rank as u32).collect::<Vec<u32>>();
     let (sources, destinations) = (known(&neighbors.sources), known(&neighbors.destinations));
     let degrees = [sources.len() as u32, destinations.len() as u32];

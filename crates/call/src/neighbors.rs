@@ -23,13 +23,7 @@ type Blocks = (Region, Vec<usize>);
 impl Caller<'_> {
     /// `MPI_Neighbor_allgather`
     pub fn neighbor_allgather(&self, send: (Send, i64, Handle), receive: (Receive, i64, Handle)) -> Outcome {
-        self.say_along(|neighbors| {
-            let block = |number, datatype| self.types.size_said(number, datatype);
-            Some((
-                vec![block(send.1, send.2)?; neighbors.destinations.len()],
-                vec![block(receive.1, receive.2)?; neighbors.sources.len()],
-            ))
-        })?;
+        self.say_equal((send.1, send.2), (receive.1, receive.2))?;
         let hood = self.hood(send.0)?;
         let input = self.one(send)?;
         let output = self.equal_blocks(receive, &hood.neighbors.sources)?;
@@ -63,13 +57,7 @@ impl Caller<'_> {
         (send, sent, send_type): (Send, i64, Handle),
         receive: (Receive, i64, Handle),
     ) -> Outcome {
-        self.say_along(|neighbors| {
-            let block = |number, datatype| self.types.size_said(number, datatype);
-            Some((
-                vec![block(sent, send_type)?; neighbors.destinations.len()],
-                vec![block(receive.1, receive.2)?; neighbors.sources.len()],
-            ))
-        })?;
+        self.say_equal((sent, send_type), (receive.1, receive.2))?;
         let hood = self.hood(send)?;
         let input = self.equal_blocks((send.cast_mut(), sent, send_type), &hood.neighbors.destinations)?;
         let output = self.equal_blocks(receive, &hood.neighbors.sources)?;
@@ -145,6 +133,14 @@ impl Caller<'_> {
         let given = given.map(|bytes| by_rank(&neighbors.destinations, bytes));
         said.note_exchange(given, gotten.map(|bytes| by_rank(&neighbors.sources, bytes)), None);
         Ok(())
+    }
+
+    /// The same of blocks of one size.
+    fn say_equal(&self, sent: (i64, Handle), received: (i64, Handle)) -> Result<(), Unserved> {
+        let block = |(number, datatype)| self.types.size_said(number, datatype);
+        self.say_along(|Neighbors { sources, destinations }| {
+            Some((vec![block(sent)?; destinations.len()], vec![block(received)?; sources.len()]))
+        })
     }
 
     /// One block for all.

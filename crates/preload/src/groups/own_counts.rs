@@ -6,6 +6,7 @@
 //! the order of the calls.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use allhands::raw::{Amount, NodeCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
@@ -35,12 +36,12 @@ impl OwnCounts {
     /// order among all calls on every rank. Waits for nobody.
     pub(crate) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
         let like = (call.collective, call.root);
-        if !self.settled.contains_key(&like) {
+        if let Entry::Vacant(unsettled) = self.settled.entry(like) {
             let choice = wish.choice_for_own_counts(comm, call)?;
             // Where all have one size there is nothing to tell, which all know alike.
             let tells = matches!(call.amount, Amount::Own { .. }) && choice.knowledge() == Knowledge::Node;
             let told = tells.then(|| comm.node_counts(&choice, call)).transpose()?;
-            self.settled.insert(like, (choice, told));
+            unsettled.insert((choice, told));
         }
         Ok(())
     }

@@ -90,12 +90,12 @@ impl Post<'_> {
     }
 
     fn span(&self, block: usize) -> Span {
+        if self.traffic.gathers && block == self.me {
+            return Span::input(0, 1);
+        }
         if self.traffic.gathers {
-            let wanted = |_| self.first.binary_search_by_key(&block, |(from, _)| *from).ok();
-            return match (block == self.me).then_some(()) {
-                Some(()) => Span::input(0, 1),
-                None => wanted(()).map_or(Span::scratch(block, 1), |at| Span::output(self.first[at].1, 1)),
-            };
+            let wanted = self.first.binary_search_by_key(&block, |(from, _)| *from);
+            return wanted.map_or(Span::scratch(block, 1), |at| Span::output(self.first[at].1, 1));
         }
         let edge = self.traffic.graph.edge(block);
         match () {
