@@ -243,9 +243,9 @@ impl RawComm {
     /// of which they need to know no more. All ranks call it in the same order as they make plans; it waits for nobody.
     ///
     /// ```no_run
-    /// # use allhands::raw::{Amount, RawComm};
-    /// # use allhands_schedule::{Choice, Collective, Graph, Problem};
-    /// # fn example(comm: &RawComm, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
+    /// # use allhands::raw::{Amount, RawCall, RawComm};
+    /// # use allhands_schedule::{Choice, Collective};
+    /// # fn example(comm: &RawComm, call: &RawCall, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
     /// let node_aware = Choice::parse(Collective::Alltoallv, "node-aware").unwrap();
     /// let mut counts = comm.node_counts(&node_aware, call)?;
     /// counts.start(&given, &gotten)?;
