@@ -7,11 +7,12 @@ use super::case::{Case, Kind};
 use super::player::How;
 use super::sample::Random;
 
-/// Every collective with types and operations that every MPI has; blocking, in place and non-blocking.
+/// Every collective but those of a neighbourhood, which the MPI has on communicators with the graph, with types and operations that every MPI has; blocking, in place and non-blocking.
 pub(crate) fn library(world: &Comm, seed: u64) -> Result<usize> {
     let mut random = Random(seed);
     let mut served = 0;
-    for collective in Collective::ALL.into_iter().filter(|collective| *collective != Collective::Barrier) {
+    let movers = Collective::ALL.into_iter().filter(|one| *one != Collective::Barrier && !one.has_graph());
+    for collective in movers {
         for kind in [Kind::SumI64, Kind::SumF64, Kind::MinI64, Kind::XorU64, Kind::MinLocF64] {
             let size = random.pick(&[0, 1, 5, 300]);
             let seats = world.topology().clone();
