@@ -27,7 +27,7 @@ const STEPS: [Step; 7] = [
     plain(&["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"]),
     // loom replaces the atomics of the thread ranks: a build of its own, in a folder of its own.
     Step {
-        arguments: &["test", "--package", "allhands", "--lib", "--target-dir", "target/loom", "models"],
+        arguments: &["test", "--package", "allhands", "--lib", "--release", "--target-dir", "target/loom", "models"],
         rustflags: Some("--cfg loom"),
     },
 ];

@@ -35,8 +35,7 @@ fn problems(collective: Collective, topology: &Topology) -> Vec<Problem> {
         return roots.into_iter().map(|root| problem.clone().with_root(root).unwrap()).collect();
     }
     if collective.has_graph() {
-        let around = Graph::parse(&format!("torus:{p}:corners"), p).unwrap();
-        let graphs = [Graph::square(p), around, Graph::random(p, 3, p as u64), Graph::new(p, vec![]).unwrap()];
+        let graphs = [Graph::square(p), Graph::random(p, 3, p as u64)];
         return graphs.map(|graph| problem.clone().with_graph(graph.into()).unwrap()).into();
     }
     vec![problem]
