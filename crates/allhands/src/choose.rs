@@ -293,7 +293,7 @@ impl Evidence {
             problem.graph.as_deref().map(|graph| count(graph, &problem.topology))
         };
         if messages(Graph::far_pairs) == messages(Graph::far_neighbors) {
-            return Ok((direct()?, "nodes exchange no more than one message".into()));
+            return Ok((direct()?, "no two nodes exchange more than one message".into()));
         }
         let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
         let decide = |bytes: usize| self.choose(seating, problem, bytes, able);

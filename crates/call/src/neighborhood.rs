@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands::{Error, Options};
-use allhands_mpi::Mpi;
+use allhands_mpi::{Mpi, Neighborhood as Topology};
 use allhands_schedule::{Choice, Collective, Edge, Graph, Knowledge, Pairing};
 
 use crate::communicator::Communicator;
@@ -29,42 +29,23 @@ pub struct Neighbors {
 impl Neighbors {
     /// Those of the calling rank. Waits for nobody.
     pub fn of(mpi: &Mpi, comm: &Communicator) -> Result<Neighbors, Unserved> {
-        use allhands_mpi::Neighborhood;
+        Neighbors::within(&mpi.neighborhood(comm.handle)?, comm)
+    }
+
+    fn within(topology: &Topology, comm: &Communicator) -> Result<Neighbors, Unserved> {
         let some = |list: &[c_int]| -> Vec<Option<usize>> {
             list.iter().map(|&rank| usize::try_from(rank).ok().filter(|rank| *rank < comm.size)).collect()
         };
-        Ok(match mpi.neighborhood(comm.handle)? {
-            Neighborhood::None => return Err(Reason::Refused.into()),
-            Neighborhood::Cartesian { dims, periods } => {
-                let list = on_grid(&dims, &periods, comm.rank);
-                Neighbors { sources: list.clone(), destinations: list }
-            }
-            Neighborhood::Graph(lists) => {
-                let list = some(lists.get(comm.rank).map_or(&[], Vec::as_slice));
-                Neighbors { sources: list.clone(), destinations: list }
-            }
-            Neighborhood::Distributed { sources, destinations } => {
-                Neighbors { sources: some(&sources), destinations: some(&destinations) }
+        let both = |list: Vec<Option<usize>>| Neighbors { sources: list.clone(), destinations: list };
+        Ok(match topology {
+            Topology::None => return Err(Reason::Refused.into()),
+            Topology::Cartesian { dims, periods } => both(Graph::cartesian_neighbors(dims, periods, comm.rank)),
+            Topology::Graph(lists) => both(some(lists.get(comm.rank).map_or(&[], Vec::as_slice))),
+            Topology::Distributed { sources, destinations } => {
+                Neighbors { sources: some(sources), destinations: some(destinations) }
             }
         })
     }
-}
-
-/// The neighbours of a rank of a cartesian grid: for each dimension the one before and the one after.
-fn on_grid(dims: &[usize], periods: &[bool], rank: usize) -> Vec<Option<usize>> {
-    let (mut list, mut stride) = (vec![None; 2 * dims.len()], 1);
-    for dimension in (0..dims.len()).rev() {
-        let size = dims[dimension].max(1);
-        let at = rank / stride % size;
-        let beside = |step: usize, inside: bool| {
-            let other = (at + step) % size;
-            (inside || periods[dimension]).then(|| rank + other * stride - at * stride)
-        };
-        list[2 * dimension] = beside(size - 1, at > 0);
-        list[2 * dimension + 1] = beside(1, at + 1 < size);
-        stride *= size;
-    }
-    list
 }
 
 /// What collectives among neighbours are served with, settled once for a communicator.
@@ -91,11 +72,11 @@ impl Neighborhood {
         blocking: bool,
         together: bool,
     ) -> Result<Neighborhood, Unserved> {
-        use allhands_mpi::Neighborhood as Topology;
-        let neighbors = Neighbors::of(mpi, comm)?;
+        let topology = mpi.neighborhood(comm.handle)?;
+        let neighbors = Neighbors::within(&topology, comm)?;
         let unmatched = |error: allhands_schedule::Error| Reason::UnmatchedEdges(error.to_string().into());
         let mut any_form = true;
-        let whole = match mpi.neighborhood(comm.handle)? {
+        let whole = match topology {
             Topology::None => return Err(Reason::Refused.into()),
             Topology::Cartesian { dims, periods } => {
                 few(comm.size.saturating_mul(2 * dims.len()))?;
@@ -118,16 +99,10 @@ impl Neighborhood {
             Topology::Distributed { .. } => Graph::from_lists(&all_told(mpi, comm, &neighbors)?).map_err(unmatched)?,
         };
         let whole = Arc::new(whole);
-        let settled = |collective| match ours.is_apart() {
-            true => Ok::<_, Unserved>(ours.along_edges(collective, &whole)?),
-            false => {
-                let direct = Choice::parse(collective, "direct").map_err(Error::from)?;
-                Ok((direct, "neighbours on one node".into()))
-            }
-        };
+        let settled = |collective| ours.along_edges(collective, &whole);
         let (gather, exchange) = (settled(Collective::NeighborAllgather)?, settled(Collective::NeighborAlltoall)?);
         let one_size = ours.is_apart() && whole.is_connected();
-        let graph = if ours.is_apart() { Arc::new(ours.part_of(&whole)) } else { whole };
+        let graph = Arc::new(ours.part_of(&whole));
         Ok(Neighborhood { neighbors, graph, any_form, one_size, gather, exchange })
     }
 
@@ -228,19 +203,6 @@ mod tests {
 
     fn comm(rank: usize, size: usize) -> Communicator {
         Communicator { handle: 0, rank, size, between_groups: false, number: 0 }
-    }
-
-    #[test]
-    fn a_grid_is_that_of_the_graph() {
-        for (dims, periods) in [(vec![3, 4], [true, false]), (vec![1, 5], [true, true]), (vec![2, 2], [false, true])] {
-            let graph = Graph::cartesian(&dims, &periods, Pairing::Direction).unwrap();
-            for rank in 0..dims.iter().product() {
-                let list: Vec<usize> = on_grid(&dims, &periods, rank).into_iter().flatten().collect();
-                assert!(graph.destinations(rank).eq(list.iter().copied()), "{dims:?} rank {rank}");
-                assert!(graph.sources(rank).eq(list), "{dims:?} rank {rank}");
-            }
-        }
-        assert_eq!(on_grid(&[3], &[false], 0), [None, Some(1)]);
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl Collective {
     }
 
     /// Whether blocks move along the edges of a graph.
+    ///
+    /// ```
+    /// use allhands_schedule::Collective;
+    /// assert!(Collective::NeighborAlltoallv.has_graph() && !Collective::Alltoallv.has_graph());
+    /// ```
     pub fn has_graph(self) -> bool {
         matches!(self.family(), Collective::NeighborAllgather | Collective::NeighborAlltoall)
     }
@@ -357,6 +362,12 @@ impl Problem {
     }
 
     /// The rank that a block comes from; `None` where several contribute.
+    ///
+    /// ```
+    /// use allhands_schedule::{Collective, Problem, Topology};
+    /// let of = |collective| Problem::new(collective, Topology::flat(4).unwrap()).contributor(6);
+    /// assert_eq!([Collective::Alltoall, Collective::Bcast, Collective::Allreduce].map(of), [Some(1), Some(0), None]);
+    /// ```
     pub fn contributor(&self, block: usize) -> Option<usize> {
         match self.collective.family() {
             Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => Some(block),

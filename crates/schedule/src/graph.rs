@@ -152,13 +152,17 @@ impl Graph {
     /// # Ok::<(), allhands_schedule::Error>(())
     /// ```
     pub fn cartesian(dims: &[usize], periodic: &[bool], pairing: Pairing) -> Result<Graph> {
-        let along = |dimension: usize, step: isize| {
-            let mut offset = vec![0; dims.len()];
-            offset[dimension] = step;
-            offset
-        };
-        let offsets: Vec<Vec<isize>> = (0..dims.len()).flat_map(|one| [along(one, -1), along(one, 1)]).collect();
-        lattice(dims, periodic, &offsets, pairing)
+        lattice(dims, periodic, &along(dims.len()), pairing)
+    }
+
+    /// The neighbours that a rank of such a grid has room for: for each dimension the one before and the one after, or nobody.
+    ///
+    /// ```
+    /// use allhands_schedule::Graph;
+    /// assert_eq!(Graph::cartesian_neighbors(&[3], &[false], 0), [None, Some(1)]);
+    /// ```
+    pub fn cartesian_neighbors(dims: &[usize], periodic: &[bool], rank: usize) -> Vec<Option<usize>> {
+        along(dims.len()).iter().map(|offset| beside(dims, periodic, rank, offset)).collect()
     }
 
     /// As it is named on the command line: `grid:4x4x2` or `torus:4x4x2` (as MPI's cartesian grids; with `:corners` all ranks around),
@@ -371,23 +375,7 @@ fn lattice(dims: &[usize], periodic: &[bool], offsets: &[Vec<isize>], pairing: P
         let fact = format!("a grid of {} has no ranks, or too many", named(dims));
         return Err(wrong(fact, format!("use at most {MOST_EDGES} edges")));
     }
-    let beside = |rank: usize, offset: &[isize]| {
-        let (mut stride, mut other) = (1, 0);
-        for (dimension, (&size, &step)) in dims.iter().zip(offset).enumerate().rev() {
-            let at = (rank / stride % size) as isize + step;
-            let at = match periodic[dimension] {
-                true => at.rem_euclid(size as isize),
-                false => at,
-            };
-            if at < 0 || at >= size as isize {
-                return None;
-            }
-            other += at as usize * stride;
-            stride *= size;
-        }
-        Some(other)
-    };
-    let neighbors = |rank: usize| offsets.iter().map(move |offset| beside(rank, offset));
+    let neighbors = |rank: usize| offsets.iter().map(move |offset| beside(dims, periodic, rank, offset));
     if pairing == Pairing::Order {
         let list = |rank| neighbors(rank).flatten().collect::<Vec<_>>();
         return Graph::from_lists(&(0..ranks).map(|rank| (list(rank), list(rank))).collect::<Vec<_>>());
@@ -405,6 +393,31 @@ fn lattice(dims: &[usize], periodic: &[bool], offsets: &[Vec<isize>], pairing: P
         }
     }
     Graph::new(ranks, edges)
+}
+
+/// The rank at an offset from another, if there is one.
+fn beside(dims: &[usize], periodic: &[bool], rank: usize, offset: &[isize]) -> Option<usize> {
+    let (mut stride, mut other) = (1, 0);
+    for (dimension, (&size, &step)) in dims.iter().zip(offset).enumerate().rev() {
+        let at = (rank / stride % size) as isize + step;
+        let at = if periodic[dimension] { at.rem_euclid(size as isize) } else { at };
+        if at < 0 || at >= size as isize {
+            return None;
+        }
+        other += at as usize * stride;
+        stride *= size;
+    }
+    Some(other)
+}
+
+/// The offsets along each dimension: the one before, and the one after.
+fn along(dimensions: usize) -> Vec<Vec<isize>> {
+    let step = |dimension: usize, by: isize| {
+        let mut offset = vec![0; dimensions];
+        offset[dimension] = by;
+        offset
+    };
+    (0..dimensions).flat_map(|one| [step(one, -1), step(one, 1)]).collect()
 }
 
 /// The offsets to all ranks around, corners included.
@@ -475,6 +488,19 @@ mod tests {
             })
         };
         assert!(back(&grid) && back(&corners));
+    }
+
+    #[test]
+    fn the_neighbours_of_a_grid_are_those_of_its_graph() {
+        for (dims, periods) in [(vec![3, 4], [true, false]), (vec![1, 5], [true, true]), (vec![2, 2], [false, true])] {
+            let graph = Graph::cartesian(&dims, &periods, Pairing::Direction).unwrap();
+            for rank in 0..dims.iter().product() {
+                let list: Vec<usize> =
+                    Graph::cartesian_neighbors(&dims, &periods, rank).into_iter().flatten().collect();
+                assert!(graph.destinations(rank).eq(list.iter().copied()), "{dims:?} rank {rank}");
+                assert!(graph.sources(rank).eq(list), "{dims:?} rank {rank}");
+            }
+        }
     }
 
     #[test]

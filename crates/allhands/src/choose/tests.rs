@@ -192,7 +192,7 @@ fn what_serves_a_neighbourhood_follows_from_its_graph() {
         evidence.along_edges(7, &problem).unwrap()
     };
     let (alone, why) = along("4x1", "torus:4");
-    assert_eq!((alone.to_string(), why), ("direct".into(), "nodes exchange no more than one message".into()));
+    assert_eq!((alone.to_string(), why), ("direct".into(), "no two nodes exchange more than one message".into()));
     let (many, why) = along("4x6", "random:23:1");
     let many = many.to_string();
     assert!(many.starts_with("node-aware:lanes=") && many.contains(":straight="), "{many}");

@@ -121,8 +121,10 @@ pub(super) fn remember(
     let given = if rooted { &[] } else { plain.arrays };
     let length = |place: usize| match &task.hood {
         None => member.comm.size,
-        Some(hood) if collects_only(task.call.collective) => hood.neighbors.sources.len(),
-        Some(hood) if place < given.len() / 2 => hood.neighbors.destinations.len(),
+        // Of an allgather only what comes has arrays.
+        Some(hood) if place < given.len() / 2 && task.call.collective == Collective::NeighborAlltoallv => {
+            hood.neighbors.destinations.len()
+        }
         Some(hood) => hood.neighbors.sources.len(),
     };
     // SAFETY: the program's arrays have a number for each rank, or neighbour.
@@ -147,11 +149,6 @@ pub(super) fn remember(
         buffers: (plain.send, plain.receive),
         in_place: input.is_none(),
     }));
-}
-
-/// Whether only what comes has arrays.
-fn collects_only(collective: Collective) -> bool {
-    collective == Collective::NeighborAllgatherv
 }
 
 impl Last {

@@ -4,9 +4,18 @@ use std::ops::Range;
 
 use crate::algorithms::node::either_way;
 use crate::compose::placing;
-use crate::registry::Parameter;
+use crate::registry::{Parameter, Parameters};
 use crate::schedule::push_span;
 use crate::{Few, Span, Topology};
+
+/// From which size on blocks go to their ranks by themselves.
+pub(crate) const STRAIGHT: Parameter =
+    Parameter { name: "straight", values: "units of the counts, 1 or more", default: "no block" };
+
+/// What it is set to; larger than any block where it is not.
+pub(crate) fn straight(parameters: &Parameters) -> crate::Result<usize> {
+    Ok(parameters.number("straight", 1..=usize::MAX)?.unwrap_or(usize::MAX))
+}
 
 pub(crate) const LEVEL: Parameter =
     Parameter { name: "level", values: "1..=depth: whose regions are near (1 nodes, 2 sockets)", default: "1" };

@@ -30,9 +30,7 @@ impl Traffic {
     /// The blocks that a rank has for others, each with those, in ascending order.
     pub(crate) fn leaving(&self, rank: usize) -> Vec<(usize, Vec<usize>)> {
         if self.gathers {
-            let mut others: Vec<usize> = self.graph.destinations(rank).filter(|&other| other != rank).collect();
-            others.sort_unstable();
-            others.dedup();
+            let others = sorted(self.graph.destinations(rank).filter(|&other| other != rank).collect());
             return if others.is_empty() { Vec::new() } else { vec![(rank, others)] };
         }
         let edges = self.graph.outgoing(rank).map(|edge| (edge, self.graph.edge(edge).to));

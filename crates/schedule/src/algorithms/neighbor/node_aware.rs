@@ -17,16 +17,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Post, Traffic, sorted};
+use crate::algorithms::seats::{STRAIGHT, straight};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::blocks_in;
 use crate::{Problem, Result, Round, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] =
     &[Parameter { name: "lanes", values: "1..=ranks of a node", default: "1" }, STRAIGHT];
-
-/// From which size on blocks go to their ranks by themselves.
-pub(crate) const STRAIGHT: Parameter =
-    Parameter { name: "straight", values: "units of the counts, 1 or more", default: "no block" };
 
 /// A block on its way from one node to another: whose it is, and who gets it there.
 struct Parcel {
@@ -198,9 +195,8 @@ fn busiest(ranks: impl Iterator<Item = usize>, turn: usize) -> usize {
 fn lanes(problem: &Problem, parameters: &Parameters) -> Result<(Traffic, Lanes)> {
     let (_, largest) = problem.topology.region_sizes(1);
     let lanes = parameters.number("lanes", 1..=largest)?.unwrap_or(1);
-    let straight = parameters.number("straight", 1..=usize::MAX)?.unwrap_or(usize::MAX);
     let traffic = Traffic::of(problem);
-    let lanes = Lanes::new(problem, &traffic, lanes, straight);
+    let lanes = Lanes::new(problem, &traffic, lanes, straight(parameters)?);
     Ok((traffic, lanes))
 }
 

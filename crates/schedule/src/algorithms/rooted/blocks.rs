@@ -20,12 +20,11 @@
 
 use std::ops::Range;
 
-use super::{from_root, k_nomial};
+use super::{from_root, k_nomial, leader};
 use crate::algorithms::allreduce::whole::home;
 use crate::algorithms::binomial;
-use crate::algorithms::neighbor::node_aware::STRAIGHT;
 use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
-use crate::algorithms::seats::{LEVEL, levels, output_of};
+use crate::algorithms::seats::{LEVEL, STRAIGHT, levels, output_of, straight};
 use crate::compose::{embed, flip, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe};
@@ -140,7 +139,7 @@ struct Regions {
 
 impl Regions {
     fn leader(&self, region: usize) -> usize {
-        super::leader(&self.topology, self.level, self.root, region)
+        leader(&self.topology, self.level, self.root, region)
     }
 
     /// From region to region, as the ranks that act for them see it; regions are numbered from the root's on.
@@ -252,30 +251,30 @@ pub(crate) const NODE_AWARE: &[Parameter] = &[STRAIGHT];
 
 /// From the root to each node, and inside.
 struct Nodes {
-    regions: Regions,
+    topology: Topology,
+    root: usize,
     /// Of each rank, whether its block goes to it by itself.
     straight: Vec<bool>,
 }
 
 impl Nodes {
     fn movement(&self, rank: usize) -> Vec<Round> {
-        let Nodes { regions, straight } = self;
-        let Regions { topology, root, .. } = regions;
+        let Nodes { topology, root, straight } = self;
         let (home, seats, _) = home(topology, 1, rank);
-        let leader = regions.leader(home);
+        let leader_of = |node| leader(topology, 1, *root, node);
+        let leader = leader_of(home);
         let members = |seats: Range<usize>| seats.map(|seat| topology.rank_at(seat));
         let own = |rank: usize| Span::output(rank, 1);
         // What comes for a node in one message: its leader's block, and those that the leader hands out.
         let bundle = |node: usize| -> Vec<Span> {
-            let leader = regions.leader(node);
-            let of = |&member: &usize| member == leader || !straight[member];
+            let of = |&member: &usize| member == leader_of(node) || !straight[member];
             members(topology.region(1, node)).filter(of).map(own).collect()
         };
         let (mut far, mut near) = (Round::default(), Round::default());
         if rank == *root {
             for node in (0..topology.regions(1)).filter(|&node| node != home) {
-                far.send(regions.leader(node), bundle(node));
-                let alone = members(topology.region(1, node)).filter(|&member| member != regions.leader(node));
+                far.send(leader_of(node), bundle(node));
+                let alone = members(topology.region(1, node)).filter(|&member| member != leader_of(node));
                 alone.filter(|&member| straight[member]).for_each(|member| far.send(member, [own(member)]));
             }
         } else if home != topology.region_of(1, *root) && (rank == leader || straight[rank]) {
@@ -293,10 +292,9 @@ impl Nodes {
 }
 
 pub(crate) fn node_aware(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    let (topology, root) = (problem.topology.clone(), problem.root);
-    let straight = parameters.number("straight", 1..=usize::MAX)?.unwrap_or(usize::MAX);
-    let straight = (0..problem.ranks()).map(|rank| problem.block_size(rank) >= straight).collect();
-    let nodes = Nodes { regions: Regions { topology, level: 1, root, radix: 2 }, straight };
+    let least = straight(parameters)?;
+    let straight = (0..problem.ranks()).map(|rank| problem.block_size(rank) >= least).collect();
+    let nodes = Nodes { topology: problem.topology.clone(), root: problem.root, straight };
     Ok(recipe(problem, Box::new(move |rank| nodes.movement(rank))))
 }
 
