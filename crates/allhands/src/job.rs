@@ -331,7 +331,9 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let cores = firsts.map(|(_, [_, _, _, _, cores, _])| *cores as usize).sum();
     let evidence = evidence(mpi, me, texts, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
-    let origin = Origin { id, topology, evidence, numbered: AtomicU64::new(0) };
+    let learning = crate::learn::Setting::parse(&std::env::var("ALLHANDS_LEARN").unwrap_or_default())?;
+    let origin =
+        Origin { id, topology, evidence, began: std::time::Instant::now(), learning, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();

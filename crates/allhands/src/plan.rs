@@ -29,11 +29,13 @@ pub struct Options {
     pub(crate) memory: Option<u64>,
     pub(crate) unshared: bool,
     pub(crate) only_ours: bool,
+    /// Why the algorithm is named, where it is not the caller's wish.
+    pub(crate) learned: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true, memory: None, unshared: false, only_ours: false }
+        Options { algorithm: None, identical: true, memory: None, unshared: false, only_ours: false, learned: None }
     }
 }
 
@@ -46,6 +48,17 @@ impl Options {
     /// Forces an algorithm, with parameters, as `allhands list` names them. If it cannot serve, that is an error.
     pub fn algorithm(self, name: &str) -> Options {
         Options { algorithm: Some(name.into()), ..self }
+    }
+
+    /// Forces who is to serve by what was [learned](crate::raw::RawComm::learn), which is why.
+    ///
+    /// ```
+    /// let server = allhands::Server::Library;
+    /// let options = allhands::Options::new().learned(&server, "what was learned here");
+    /// # let _ = options;
+    /// ```
+    pub fn learned(self, server: &Server, why: &str) -> Options {
+        Options { algorithm: Some(server.to_string()), learned: Some(why.into()), ..self }
     }
 
     /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, and
