@@ -71,12 +71,11 @@ const WORK_OF_A_RANK: usize = 40;
 const WORK_OF_A_MESSAGE: usize = 6;
 
 impl Prepared {
-    /// Which expression of the contributions every element of every rank's output is: of two algorithms that serve the same problem, those with
-    /// equal expressions give the same bits for the same input, however the operation rounds, also where it is no matter whether ranks agree
-    /// ([`Reduction::identical`](crate::Reduction::identical)).
+    /// Which expression of the contributions every element of every rank's output is. Two algorithms that serve the same problem and have equal
+    /// expressions give every rank the same bits for the same input, however the operation rounds.
     ///
-    /// `None` where nothing is reduced, and where there is so much to do that it would take longer than some ten milliseconds, which depends on the problem and the
-    /// algorithm alone: all ranks come to the same.
+    /// `None` where nothing is reduced, and where it would take longer than some ten milliseconds to find out. That follows from the problem and the
+    /// algorithm alone, so all ranks come to the same.
     ///
     /// ```
     /// use allhands_schedule::{Choice, Collective, Problem, Topology};
@@ -91,7 +90,7 @@ impl Prepared {
         affordable.then(|| expression_of(&self.ensemble()).ok()).flatten()
     }
 
-    /// How much work it takes about to run all schedules on symbols, found without making them.
+    /// About how much work it takes to run all schedules on symbols, found without making them.
     ///
     /// Formulas of costs are about messages. Ranks that share memory put blocks there and take them, and a node may meet as often as it has ranks, each of
     /// whom then hears of all others.
