@@ -294,6 +294,14 @@ impl Core {
         Err(Error::Length { which, collective: self.collective, given, needed })
     }
 
+    /// Bytes of an element.
+    fn element(&self) -> usize {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.design().element,
+            Means::Library(library) => library.0.element(),
+        }
+    }
+
     /// Elements of one buffer for both.
     fn longer(&self) -> usize {
         self.input.max(self.output)
@@ -432,6 +440,18 @@ impl<T: Element> Plan<T> {
         let mut core = self.idle()?;
         // SAFETY: the caller's promise; it keeps the memory until this returns.
         unsafe { run(&mut core, &self.rank, buffers, input, output) }
+    }
+
+    /// Room for the plan's input and output, apart and aligned for every element, in memory that grows to what that takes.
+    pub(crate) fn on(&self, scratch: &mut Vec<u128>) -> (*const u8, *mut u8) {
+        let core = self.core.borrow();
+        let words = |elements: usize| (elements * core.element()).div_ceil(size_of::<u128>()) + 1;
+        let (input, output) = (words(core.input), words(core.output));
+        if scratch.len() < input + output {
+            scratch.resize(input + output, 0);
+        }
+        let (input, output) = scratch.split_at_mut(input);
+        (input.as_ptr().cast(), output.as_mut_ptr().cast())
     }
 
     /// The plan, when a run that is still under way is through.

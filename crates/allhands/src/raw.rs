@@ -50,6 +50,16 @@ pub use crate::store::{PlanStore, Slot};
 pub(crate) use greatest::Greatest;
 pub use node_counts::NodeCounts;
 
+/// What an MPI calls itself, in a few words, as tuning files name their transport.
+///
+/// ```no_run
+/// println!("{}", allhands::raw::transport(allhands_mpi::load()?)); // MPICH Version: 5.0.2
+/// # Ok::<(), allhands_mpi::Error>(())
+/// ```
+pub fn transport(mpi: &allhands_mpi::Mpi) -> String {
+    crate::job::version(mpi)
+}
+
 /// What is asked for, in values instead of types. Every rank must ask for the same.
 ///
 /// ```
@@ -294,7 +304,8 @@ impl RawComm {
     /// # use allhands::{Error, Options, raw::{RawCall, RawComm}};
     /// # fn example(comm: &RawComm, call: &RawCall, input: *const u8, output: *mut u8) -> Result<(), Error> {
     /// if let Some(turn) = comm.learn(call, false, |exchange| exchange.wait())? {
-    ///     let mut plan = comm.plan(call, &Options::new().learned(&turn.server, &turn.why))?;
+    ///     let why = turn.why.as_deref().unwrap_or("nothing else is learned");
+    ///     let mut plan = comm.plan(call, &Options::new().learned(&turn.server, why))?;
     ///     let began = std::time::Instant::now();
     ///     // SAFETY: as many elements as the call says.
     ///     unsafe { plan.run(input, output)? };
@@ -418,6 +429,26 @@ impl RawPlan {
         self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// Runs the collective to its end on memory that holds nothing of interest, to see how long it takes: `scratch` grows to what it needs. Not for an
+    /// operation of the caller's own.
+    pub fn run_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+        self.check()?;
+        let (input, output) = self.0.on(scratch);
+        // SAFETY: as many bytes each as the plan has, apart, and aligned for every element.
+        unsafe { self.0.run_at(Buffers::Apart, input, output) }
+    }
+
+    /// The same, but begins only. `scratch` must stay as it is until the run is through, or the plan dropped.
+    ///
+    /// # Safety
+    /// So it does.
+    pub unsafe fn start_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+        self.check()?;
+        let (input, output) = self.0.on(scratch);
+        // SAFETY: as above, and the caller's promise.
+        unsafe { self.0.start_at(Buffers::Apart, input, output) }
     }
 
     /// Begins the collective on the caller's memory, which it may read and write until [`test`](RawPlan::test) is true or

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use allhands_schedule::{Choice, Problem};
+use allhands_schedule::{Choice, Collective, Expression, Problem};
 
 use super::{Ask, Comm};
 use crate::choose::class;
@@ -37,7 +37,7 @@ impl Comm {
             return Ok(None);
         };
         let options = Options::new().only_ours(true);
-        let (ask, _) = Ask::raw(call, &options, None, &|| ())?;
+        let (ask, own) = Ask::raw(call, &options, None, &|| ())?;
         let subject = Subject {
             collective: ask.collective,
             class: class(ask.bytes()),
@@ -69,7 +69,7 @@ impl Comm {
         if learner.asks_for_rivals(topic) {
             let began = Instant::now();
             let (serving, usual) = learner.serving(topic);
-            let rivals = self.rivals(&ask, serving, usual);
+            let rivals = self.rivals(&ask, own.is_some(), serving, usual);
             learner.propose(topic, rivals);
             learner.spent(began.elapsed());
         }
@@ -96,7 +96,7 @@ impl Comm {
     }
 
     /// Who might serve beside somebody. Where operands are rounded only who evaluates the same expression may take turns.
-    fn rivals(&self, ask: &Ask<'_>, serving: &Server, usual: f64) -> Rivals {
+    fn rivals(&self, ask: &Ask<'_>, own_operation: bool, serving: &Server, usual: f64) -> Rivals {
         let Ok(problem) = self.problem(ask) else { return Rivals::default() };
         let (able, evidence) = (self.abilities(ask), self.evidence.borrow().clone());
         let mut all = evidence.rivals(&problem, ask.bytes(), able, serving);
@@ -108,13 +108,20 @@ impl Comm {
         if !ask.collective.reduces() || ask.exact {
             return Rivals { open: all, beside: Vec::new() };
         }
-        let own = serving.choice().and_then(|choice| expression(choice, &problem));
-        let same =
-            |server: &Server| own.is_some() && server.choice().and_then(|choice| expression(choice, &problem)) == own;
+        let begun = serving.choice().and_then(|choice| expression(choice, &problem));
+        let same = |server: &Server| {
+            begun.is_some() && server.choice().and_then(|choice| expression(choice, &problem)) == begun
+        };
         let (open, mut beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|(server, _)| same(server));
         // Beside a call it is ours to call the MPI's own, which takes a communicator.
-        let library = self.library.borrow().is_some() && ask.predefined.is_some();
+        // Who has left it must know that all others have come, and through what they had begun before.
+        let together = matches!(ask.collective.family(), Collective::Allreduce | Collective::ReduceScatter);
+        let library = self.library.borrow().is_some() && together;
         beside.retain(|(server, _)| library || *server != Server::Library);
+        if own_operation {
+            // It may do anything, and is called for the program's calls alone.
+            beside.clear();
+        }
         Rivals { open, beside }
     }
 
@@ -136,6 +143,6 @@ impl Comm {
 }
 
 /// What a reduction evaluates, by an algorithm.
-fn expression(choice: &Choice, problem: &Problem) -> Option<String> {
-    choice.prepare(problem).ok().map(|prepared| prepared.choice().to_string())
+fn expression(choice: &Choice, problem: &Problem) -> Option<Expression> {
+    choice.prepare(problem).ok()?.expression()
 }

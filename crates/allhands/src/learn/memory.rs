@@ -39,6 +39,12 @@ pub enum Setting {
     Eager,
 }
 
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting::On { file: None }
+    }
+}
+
 impl Setting {
     /// Reads a value of `ALLHANDS_LEARN`: nothing, `on`, `off`, `frozen`, `eager`, or a file's name, which has a folder or ends in `.toml`.
     pub fn parse(value: &str) -> Result<Setting> {

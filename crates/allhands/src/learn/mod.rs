@@ -44,8 +44,8 @@ pub(crate) struct Subject {
 pub struct Turn {
     /// Who.
     pub server: Server,
-    /// Why, in words.
-    pub why: String,
+    /// Why, in words; none if that one would serve if nothing were learned.
+    pub why: Option<String>,
     /// Whether it is tried: how long it takes is to be told.
     pub tried: bool,
     /// Who is tried beside the call, on copies of what it is given, after it; that is to be timed then, not the call.
@@ -84,6 +84,8 @@ pub struct Lesson {
     pub spent: f64,
 }
 
+/// Why somebody serves who is tried.
+const TRY: &str = "a try, to learn who is fastest";
 /// So many turns are told at once.
 const TURNS: usize = 29;
 /// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, and the turns.
@@ -248,7 +250,8 @@ impl Learner {
         }
         let turn = trial.next(left, aside.as_ref().map_or(u64::MAX, |(tried, _)| tried.rest));
         let aside = aside.and_then(|(tried, server)| Some((tried.candidate, tried.timed?, server)));
-        let (server, why) = (trial.candidates[turn.candidate].server.clone(), trial.why());
+        let server = trial.candidates[turn.candidate].server.clone();
+        let why = if server == *trial.server() { trial.why() } else { Some(TRY.into()) };
         if let Some(kind) = turn.timed {
             self.untold.push(Untold { topic: number, beside: false, candidate: turn.candidate, kind, seconds: 0.0 });
         } else if let Some((candidate, kind, _)) = &aside {

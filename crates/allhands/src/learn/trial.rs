@@ -435,12 +435,11 @@ impl Trial {
         self.serving = winner;
     }
 
-    /// Why it is served as it is.
-    pub(crate) fn why(&self) -> String {
-        match self.usual.filter(|_| self.settlements > 0) {
-            None => "what serves while nothing else is learned".into(),
-            Some(usual) => format!("what was learned here: {:.2} us", usual * 1e6),
-        }
+    /// Why it is served as it is, if that was learned.
+    pub(crate) fn why(&self) -> Option<String> {
+        let usual = self.usual.filter(|_| self.serving != self.unlearned.0)?;
+        let before = &self.candidates[self.unlearned.0].server;
+        Some(format!("learned here: {:.2} us, where {before} took {:.2}", usual * 1e6, self.unlearned.1 * 1e6))
     }
 
     /// Who was tried in rounds, who serves first; times as they are beside who serves, in rounds that both took part in.
