@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use allhands_model::{Allowance, Amount, Machine, Ranked, best_choices, memory};
+use allhands_model::{Allowance, Amount, Fit, Machine, Ranked, best_choices, memory};
 use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Result, Topology, algorithms};
 
 use crate::server::Server;
@@ -31,6 +31,8 @@ use crate::tuning::Tuning;
 pub struct Evidence {
     tuning: Option<Tuning>,
     machine: Machine,
+    /// What the machine was fitted to.
+    fit: Fit,
     /// The cores that all ranks have together, where that is known.
     cores: Option<usize>,
     /// Thread ranks have one for all, so that each question is thought about once.
@@ -195,7 +197,7 @@ fn warn(variable: &str, fact: &str) {
 impl Evidence {
     /// The model on a machine.
     pub fn of_machine(machine: Machine) -> Evidence {
-        Evidence { tuning: None, machine, cores: None, decisions: Mutex::default() }
+        Evidence { tuning: None, machine, fit: Fit::default(), cores: None, decisions: Mutex::default() }
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
@@ -226,14 +228,36 @@ impl Evidence {
         Evidence { cores: Some(cores).filter(|cores| *cores > 0), ..self }
     }
 
+    /// The same where messages take as long as was found out.
+    pub(crate) fn fitted(self, fit: Fit) -> Evidence {
+        Evidence { machine: self.machine.fitted(&fit), fit, ..self }
+    }
+
     /// The same with another tuning file.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Evidence {
-        Evidence { tuning: Some(tuning), cores: self.cores, ..Evidence::of_machine(self.machine.clone()) }
+        Evidence {
+            tuning: Some(tuning),
+            fit: self.fit,
+            cores: self.cores,
+            ..Evidence::of_machine(self.machine.clone())
+        }
     }
 
     /// The machine whose model speaks where no tuning file does.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// What was found out about it when the job began, as numbers; they are in words in the machine's description.
+    pub fn fit(&self) -> &Fit {
+        &self.fit
+    }
+
+    /// The machine's name and what was found out about it, if anything was: `generic, fitted here: between nodes 512 us and 1.04 GB/s, the rest as
+    /// on generic`.
+    pub fn fitted_words(&self) -> Option<String> {
+        let Machine { name, description, .. } = &self.machine;
+        (self.fit != Fit::default()).then(|| format!("{name}: {description}"))
     }
 
     /// The algorithm for a problem with blocks, or a vector, of so many bytes, where ranks of a node share memory. Sizes between two
