@@ -346,7 +346,12 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let took = begin.elapsed();
     let evidence = evidence(mpi, me, texts, cores, fit);
     if let Some(words) = evidence.fitted_words().filter(|_| me == 0) {
-        note(&format!("{ranks} ranks on {topology}: {words} (found out in {:.1} ms)", took.as_secs_f64() * 1e3));
+        let nodes = topology.regions(1);
+        let plural = if nodes == 1 { "" } else { "s" };
+        note(&format!(
+            "{ranks} ranks on {nodes} node{plural}: {words} (found out in {:.1} ms)",
+            took.as_secs_f64() * 1e3
+        ));
     }
     let origin = Origin { id, topology, evidence, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));

@@ -19,10 +19,13 @@ use crate::world::{Way, World};
 /// Both messages and letters are this long where they are short.
 const SHORT: usize = 8;
 
-/// Between nodes: above what most networks send without asking. Four milliseconds, which with the rest is five.
-const FAR: Trial = Trial { long: 32 << 10, together: 1, most: 10, budget: Duration::from_millis(4) };
-/// Inside a node: what fits into a slot. They are so fast that looking at the clock counts.
-const NEAR: Trial = Trial { long: 4 << 10, together: 10, most: 10, budget: Duration::from_micros(500) };
+/// Between nodes: above what most networks send without asking.
+const FAR: Trial = Trial { long: 32 << 10, most: 10, until: Duration::from_millis(5), slowest: f64::MAX };
+/// Inside a node: what fits into a slot, and often enough that all slots have been used before. What takes longer than this has waited for a core, not
+/// for a letter.
+const NEAR: Trial = Trial { long: 4 << 10, most: 100, until: Duration::from_millis(1), slowest: 5e-6 };
+/// The first message waits until the other rank has come, or until a connection is made. However long that takes, there is so much time after it.
+const AFTER_THE_FIRST: Duration = Duration::from_micros(500);
 
 /// No plan has sent a message yet, so any tag would do. Every MPI has this one.
 const TAG: i32 = 32_766;
@@ -31,11 +34,12 @@ const TAG: i32 = 32_766;
 struct Trial {
     /// Bytes of a long one.
     long: usize,
-    /// So many round trips are timed as one.
-    together: u32,
     /// So often for each length, if there is time.
     most: u32,
-    budget: Duration,
+    /// None is begun so long after all has begun.
+    until: Duration,
+    /// Seconds after which a message says nothing.
+    slowest: f64,
 }
 
 /// Who answers the first rank, as all ranks know.
@@ -68,7 +72,7 @@ static FOUND: Mutex<Fit> = Mutex::new(Fit { far: None, near: None });
 
 /// What a few messages take, the same on every rank. Collective over a communicator of the world's ranks that nobody else uses.
 pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &Partners) -> Result<Fit> {
-    let me = world.me();
+    let (me, begin) = (world.me(), Instant::now());
     let mut fit = Fit::default();
     if me == 0 {
         fit = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,10 +86,10 @@ pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &
         && let Way::Near(place) = world.way(other, true)
     {
         let trial = Trial { long: NEAR.long.min(world.node.body()), ..NEAR };
-        fit.near = take_part(&Letters { world, other, place, key }, &trial, me, fit.near)?;
+        fit.near = take_part(&Letters { world, other, place, key }, &trial, begin, me, fit.near)?;
     }
     if let Some(other) = other(partners.far) {
-        fit.far = take_part(&Messages { mpi, comm, other: other as i32 }, &FAR, me, fit.far)?;
+        fit.far = take_part(&Messages { mpi, comm, other: other as i32 }, &FAR, begin, me, fit.far)?;
     }
     if me == 0 {
         *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = fit;
@@ -137,7 +141,13 @@ trait Wire {
 }
 
 /// As one of two ranks: the first one measures, unless it knows from before, and the other answers.
-fn take_part(wire: &impl Wire, trial: &Trial, me: usize, known: Option<Measured>) -> Result<Option<Measured>> {
+fn take_part(
+    wire: &impl Wire,
+    trial: &Trial,
+    begin: Instant,
+    me: usize,
+    known: Option<Measured>,
+) -> Result<Option<Measured>> {
     let mut buffer = vec![0; trial.long];
     if me > 0 {
         loop {
@@ -148,42 +158,43 @@ fn take_part(wire: &impl Wire, trial: &Trial, me: usize, known: Option<Measured>
         }
     }
     let found = match known {
-        Some(known) => known,
-        None => measure(wire, trial, &mut buffer)?,
+        Some(_) => known,
+        None => measure(wire, trial, begin, &mut buffer)?,
     };
     wire.send(&buffer, 0)?;
-    Ok(Some(found))
+    Ok(found)
 }
 
-/// The shortest time that a message took. Two short ones are sent in any case, since the first may wait for a connection to be made; after that, none for
-/// which there is no time left. Long ones come second, and have the greater part of the time.
-fn measure(wire: &impl Wire, trial: &Trial, buffer: &mut [u8]) -> Result<Measured> {
-    let begin = Instant::now();
-    let trips = |seconds: f64| Duration::from_secs_f64(seconds * f64::from(2 * trial.together));
-    let mut one_way = |bytes: usize| -> Result<f64> {
+/// The shortest time that a message took. Two short ones are sent in any case; after that, none for which there is no time left. Long ones come second, and have
+/// the greater part of the time.
+fn measure(wire: &impl Wire, trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
+    let mut round_trip = |bytes: usize| -> Result<Duration> {
         let begin = Instant::now();
-        for _ in 0..trial.together {
-            wire.send(buffer, bytes)?;
-            wire.receive(buffer)?;
-        }
-        Ok(begin.elapsed().as_secs_f64() / f64::from(2 * trial.together))
+        wire.send(buffer, bytes)?;
+        wire.receive(buffer)?;
+        Ok(begin.elapsed())
     };
-    let mut seconds = one_way(SHORT)?.min(one_way(SHORT)?);
+    let first = round_trip(SHORT)?;
+    let begun = Instant::now();
+    let time = trial.until.saturating_sub(begun - begin).max(AFTER_THE_FIRST);
+    let mut short = first.min(round_trip(SHORT)?);
     for _ in 2..trial.most {
-        if begin.elapsed() + trips(seconds) > trial.budget / 3 {
+        if begun.elapsed() + short > time / 3 {
             break;
         }
-        seconds = seconds.min(one_way(SHORT)?);
+        short = short.min(round_trip(SHORT)?);
     }
-    let mut long: Option<f64> = None;
+    let mut long: Option<Duration> = None;
     for _ in 0..trial.most {
-        if begin.elapsed() + trips(long.unwrap_or(seconds)) > trial.budget {
+        if begun.elapsed() + long.unwrap_or(short) > time {
             break;
         }
-        let took = one_way(trial.long)?;
+        let took = round_trip(trial.long)?;
         long = Some(long.map_or(took, |long| long.min(took)));
     }
-    Ok(Measured { bytes: SHORT as u64, seconds, long: long.map(|long| (trial.long as u64, long)) })
+    let one_way = |trip: Duration| Some(trip.as_secs_f64() / 2.0).filter(|seconds| *seconds <= trial.slowest);
+    let long = long.and_then(one_way).map(|seconds| (trial.long as u64, seconds));
+    Ok(one_way(short).map(|seconds| Measured { bytes: SHORT as u64, seconds, long }))
 }
 
 /// MPI's messages.
