@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Graph, Problem, Reduction, Space, Topology};
 
-use crate::choose::{self, Abilities, Decision, Evidence, THREADS, Why};
+use crate::choose::{self, Abilities, Decision, Evidence, Grounds, THREADS, Why};
 use crate::company::{Company, Design, Wanted};
 use crate::engine::{Connection, Engine, chunk_for};
 use crate::error::{Error, Result};
@@ -646,6 +646,7 @@ impl Comm {
         let apart = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
             .map_err(|error| self.rank.give_up(self.scope, error))?;
         let algorithm = choice.to_string();
+        let by_model = matches!(why, Why::Fastest { grounds: Grounds::Model { .. }, .. });
         Ok(Design {
             prepared,
             schedule,
@@ -656,6 +657,7 @@ impl Comm {
             reason: why.to_string(),
             signature: ask.signature(&algorithm),
             algorithm,
+            machine: evidence.fitted_words().filter(|_| by_model),
             _evidence: evidence,
         })
     }

@@ -69,6 +69,8 @@ pub(crate) struct Design {
     pub(crate) algorithm: String,
     pub(crate) reason: String,
     pub(crate) signature: String,
+    /// What was found out about the machine whose model decided, if it did.
+    pub(crate) machine: Option<String>,
     /// What decided.
     pub(crate) _evidence: Arc<Evidence>,
 }

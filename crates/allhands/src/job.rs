@@ -6,12 +6,14 @@
 //! number that its first rank tells the others. A world is known from its making until MPI ends.
 
 mod seating;
+mod speeds;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
+use allhands_model::Fit;
 use allhands_mpi::{Handle, Mpi, ThreadLevel};
 use allhands_schedule::Topology;
 
@@ -19,10 +21,14 @@ use crate::choose::{Evidence, Texts};
 use crate::comm::{Comm, Far, hash};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job, Lane};
+use crate::learn::{LEARN, Memory, Setting};
+use crate::log::note;
 use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
 use crate::rank::{Origin, RankState};
 use crate::world::World;
+
+use speeds::Partners;
 
 /// Runs `body` on this process, as one rank of the MPI job it belongs to.
 ///
@@ -235,6 +241,8 @@ fn derive(
 
 /// Tells numbers that follow from a communicator's making from those that are drawn: no rank is this one.
 const CREATED: u64 = u64::MAX;
+/// Tells letters that are timed from those of plans.
+const SPEEDS: u64 = u64::MAX - 1;
 /// Told where the first rank has no tags to give.
 const NO_TAGS: u64 = u64::MAX;
 
@@ -282,7 +290,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let Agreed { id, texts, topology, progress, single_copy } = Agreed::of_first(mpi, comm, me)?;
+    let Agreed { id, texts, topology, progress, single_copy, learning } = Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
@@ -325,15 +333,28 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             Topology::grouped(&places.collect::<Vec<_>>())?
         }
     };
-    let homes = all.iter().map(|[_, _, _, home, ..]| *home as usize).collect();
+    let homes: Vec<usize> = all.iter().map(|[_, _, _, home, ..]| *home as usize).collect();
     // Those of ranks that share memory are counted together, once: where none does, bound ranks say one core each.
     let firsts = all.iter().enumerate().filter(|(rank, [_, _, _, home, ..])| *rank as u64 == *home);
     let cores = firsts.map(|(_, [_, _, _, _, cores, _])| *cores as usize).sum();
-    let evidence = evidence(mpi, me, texts, cores);
+    let partners = Partners::of(&topology, &homes, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
-    let learning = crate::learn::Setting::parse(&std::env::var("ALLHANDS_LEARN").unwrap_or_default())?;
-    let origin =
-        Origin { id, topology, evidence, began: std::time::Instant::now(), learning, numbered: AtomicU64::new(0) };
+    let began = Instant::now();
+    let fit = match learning != Setting::Off && texts.machine.is_none() && partners.are_any() {
+        true => speeds::find(mpi, comm, &world, hash(&[id, SPEEDS]), &partners)?,
+        false => Fit::default(),
+    };
+    let took = began.elapsed();
+    let evidence = evidence(mpi, me, texts, cores, fit);
+    if let Some(words) = evidence.fitted_words().filter(|_| me == 0) {
+        let nodes = topology.regions(1);
+        let plural = if nodes == 1 { "" } else { "s" };
+        note(&format!(
+            "{ranks} ranks on {nodes} node{plural}: {words} (found out in {:.1} ms)",
+            took.as_secs_f64() * 1e3
+        ));
+    }
+    let origin = Origin { id, topology, evidence, began, learning, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();
@@ -454,7 +475,7 @@ impl NodeMemory {
 }
 
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.
-static KNOWN: Mutex<Option<(Texts, usize, Arc<Evidence>)>> = Mutex::new(None);
+static KNOWN: Mutex<Option<(Texts, usize, Fit, Arc<Evidence>)>> = Mutex::new(None);
 
 /// What all ranks of a world go by: the first one's settings, which others may see otherwise.
 struct Agreed {
@@ -466,26 +487,34 @@ struct Agreed {
     topology: Option<String>,
     progress: Option<String>,
     single_copy: Option<String>,
+    /// What `ALLHANDS_LEARN` says; nothing is learned where a tuning file is named.
+    learning: Setting,
 }
 
 impl Agreed {
     /// What the first rank finds, for all. Collective.
     fn of_first(mpi: &Mpi, comm: Handle, me: usize) -> Result<Agreed> {
-        let mut texts: [Option<String>; 5] = Default::default();
+        let mut texts: [Option<String>; 7] = Default::default();
         // How long the texts are and one more, or 0 for none; and the world's number, by the time of its making.
-        let mut told = [0u64; 6];
+        let mut told = [0u64; 8];
         if me == 0 {
-            let Texts { tuning, machine } = Texts::named();
+            let Texts { tuning, machine, .. } = Texts::named();
             let set = |name: &str| std::env::var(name).ok();
-            texts = [tuning, machine, set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS"), set("ALLHANDS_SINGLE_COPY")];
+            let [topology, progress] = [set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS")];
+            let [single_copy, learn] = [set("ALLHANDS_SINGLE_COPY"), set(LEARN)];
+            let learned = match (&tuning, Setting::parse(learn.as_deref().unwrap_or_default())) {
+                (None, Ok(setting)) => Memory::of(&setting, &version(mpi)).and_then(|memory| memory.recall()),
+                _ => None,
+            };
+            texts = [tuning, learned, machine, topology, progress, single_copy, learn];
             for (length, text) in told.iter_mut().zip(&texts) {
                 *length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
             }
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            told[5] = since.as_nanos() as u64;
+            told[7] = since.as_nanos() as u64;
         }
         let mut bytes = texts.iter().flatten().flat_map(|text| text.bytes()).collect::<Vec<u8>>();
-        // SAFETY: six words on every rank.
+        // SAFETY: eight words on every rank.
         unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, comm)? };
         let [lengths @ .., id] = told;
         bytes.resize(lengths.iter().map(|length| length.saturating_sub(1) as usize).sum(), 0);
@@ -494,24 +523,31 @@ impl Agreed {
             unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
         }
         let mut rest = &bytes[..];
-        let [tuning, machine, topology, progress, single_copy] = lengths.map(|length| {
+        let [tuning, learned, machine, topology, progress, single_copy, learn] = lengths.map(|length| {
             let (text, after) = rest.split_at(length.checked_sub(1)? as usize);
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
         });
-        Ok(Agreed { id, texts: Texts { tuning, machine }, topology, progress, single_copy })
+        let learning = match &tuning {
+            Some(_) => Setting::Off,
+            None => Setting::parse(learn.as_deref().unwrap_or_default())?,
+        };
+        Ok(Agreed { id, texts: Texts { tuning, learned, machine }, topology, progress, single_copy, learning })
     }
 }
 
-/// What speaks for algorithms on the cores that all ranks have together.
-fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize) -> Arc<Evidence> {
+/// The variable that keeps ranks from finding out anything about the machine.
+
+/// What speaks for algorithms on the cores that all ranks have together, where messages take as long as was found out.
+fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize, fit: Fit) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((.., evidence)) = known.as_ref().filter(|(known, on, _)| (known, *on) == (&texts, cores)) {
+    if let Some((.., evidence)) = known.as_ref().filter(|(known, on, by, _)| (known, *on, by) == (&texts, cores, &fit))
+    {
         return evidence.clone();
     }
-    let evidence = Evidence::of_texts(&texts, Some(&version(mpi)), me == 0).on_cores(cores);
+    let evidence = Evidence::of_texts(&texts, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
     let evidence = Arc::new(evidence);
-    *known = Some((texts, cores, evidence.clone()));
+    *known = Some((texts, cores, fit, evidence.clone()));
     evidence
 }
 

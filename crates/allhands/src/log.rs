@@ -46,12 +46,18 @@ pub fn logs() -> bool {
 /// allhands::raw::log("bcast", Some(8), 4, "the MPI", "an intercommunicator");
 /// ```
 pub fn log(collective: &str, bytes: Option<usize>, ranks: usize, algorithm: &str, why: &str) {
+    if logs() {
+        note(&line(collective, bytes, ranks, algorithm, why));
+    }
+}
+
+/// Says something else, in a line, if the user wants to know.
+pub(crate) fn note(line: &str) {
     let Some(sink) = sink() else { return };
-    let line = line(collective, bytes, ranks, algorithm, why);
     // One write each, so that lines of several processes stay apart.
     match sink {
         Sink::Error => eprintln!("allhands: {line}"),
-        Sink::File(file) => drop({ file }.write_all((line + "\n").as_bytes())),
+        Sink::File(file) => drop({ file }.write_all(format!("{line}\n").as_bytes())),
     }
 }
 

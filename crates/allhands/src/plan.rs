@@ -659,7 +659,12 @@ impl<T: Element> Plan<T> {
         let Core { collective, ranks, .. } = &*core;
         let mut text = format!("{collective} on {ranks} ranks: {}, because of {}\n", self.algorithm(), self.why());
         match &core.means {
-            Means::Schedule(scheduled) => text += &scheduled.cost(),
+            Means::Schedule(scheduled) => {
+                text += &scheduled.cost();
+                if let Some(machine) = &scheduled.design().machine {
+                    text += &format!("the machine is {machine}\n");
+                }
+            }
             Means::Library(_) => text += "what the MPI library sends is its own affair\n",
         }
         text

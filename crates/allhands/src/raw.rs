@@ -340,6 +340,11 @@ impl RawComm {
         self.0.lessons()
     }
 
+    /// What was found out of the machine when the job began, in words, if anything was.
+    pub fn fitted(&self) -> Option<String> {
+        self.0.fitted()
+    }
+
     /// Where they sit.
     pub fn topology(&self) -> &Topology {
         self.0.topology()

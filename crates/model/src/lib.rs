@@ -71,7 +71,7 @@ mod symmetry;
 pub use bound::Bound;
 pub use choices::{Allowance, Ranked, best_choices, rank_choices};
 pub use error::{Error, Result};
-pub use machine::{Crowd, Level, Links, Machine, Protocol};
+pub use machine::{Crowd, Fit, Level, Links, Machine, Measured, Protocol};
 pub use memory::memory;
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};
 pub use sizes::Amount;

@@ -24,6 +24,7 @@ use allhands_schedule::Collective;
 use crate::server::Server;
 use crate::tuning::Time;
 pub(crate) use ledger::Ledger;
+pub(crate) use memory::LEARN;
 pub use memory::{Memory, Setting};
 pub(crate) use trial::Pace;
 use trial::{Kind, Trial};

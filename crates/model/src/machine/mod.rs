@@ -1,7 +1,10 @@
 //! What a message costs on a machine: per level and protocol, with what ranks of a node share.
 
 mod file;
+mod fit;
 mod shipped;
+
+pub use fit::{Fit, Measured};
 
 use crate::{Error, Result};
 

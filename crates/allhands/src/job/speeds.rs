@@ -1,0 +1,274 @@
+//! How fast messages are where a job runs, found out when a world is made: by a few of them, in a few milliseconds.
+//!
+//! The first rank sends messages to a rank of another node and to one of its own, which send them back, and tells all ranks how long that
+//! took: all must choose alike. It alone looks at the clock. A message of no bytes says that there are no more, so that no limit on time can make
+//! the two disagree; everybody else waits to be told.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use allhands_model::{Fit, Machine, Measured};
+use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::Topology;
+
+use crate::error::Result;
+use crate::node::Arrived;
+use crate::node::board::EVERYBODY;
+use crate::world::{Way, World};
+
+/// Both messages and letters are this long where they are short.
+const SHORT: usize = 8;
+
+/// Between nodes: above what most networks send without asking.
+const FAR: Trial = Trial { long: 32 << 10, most: 10, until: Duration::from_millis(5), slowest: f64::MAX };
+/// Inside a node: what fits into a slot, and often enough that all slots have been used before. What takes longer than this has waited for a core, not
+/// for a letter.
+const NEAR: Trial = Trial { long: 4 << 10, most: 100, until: Duration::from_millis(1), slowest: 5e-6 };
+/// The first message waits until the other rank has come, or until a connection is made. However long that takes, there is so much time after it.
+const AFTER_THE_FIRST: Duration = Duration::from_micros(500);
+
+/// No plan has sent a message yet, so any tag would do. Every MPI has this one.
+const TAG: i32 = 32_766;
+
+/// How messages are tried.
+struct Trial {
+    /// Bytes of a long one.
+    long: usize,
+    /// So often for each length, if there is time.
+    most: u32,
+    /// None is begun so long after all has begun.
+    until: Duration,
+    /// Seconds after which a message says nothing.
+    slowest: f64,
+}
+
+/// Who answers the first rank, as all ranks know.
+#[derive(Debug, PartialEq)]
+pub(super) struct Partners {
+    far: Option<usize>,
+    near: Option<usize>,
+}
+
+impl Partners {
+    /// The first ones there are. Inside a node, one that shares memory, unless ranks take turns on their cores: the model adds the time of
+    /// turns itself.
+    pub(super) fn of(topology: &Topology, homes: &[usize], cores: usize) -> Partners {
+        let others = || 1..topology.ranks();
+        let near = |rank: &usize| !topology.far(0, *rank) && homes[*rank] == homes[0];
+        Partners {
+            far: others().find(|rank| topology.far(0, *rank)),
+            near: others().find(near).filter(|_| cores >= topology.ranks()),
+        }
+    }
+
+    /// Whether there is anybody.
+    pub(super) fn are_any(&self) -> bool {
+        self.far.is_some() || self.near.is_some()
+    }
+}
+
+/// What this process, as a first rank, has found out: with its first communicator, and never again.
+static FOUND: Mutex<Fit> = Mutex::new(Fit { far: None, near: None });
+
+/// What a few messages take, the same on every rank. Collective over a communicator of the world's ranks that nobody else uses.
+pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &Partners) -> Result<Fit> {
+    let (me, begin) = (world.me(), Instant::now());
+    let mut fit = Fit::default();
+    if me == 0 {
+        fit = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+    // The other one of the two, on each of them.
+    let other = |partner: Option<usize>| match partner {
+        Some(partner) if me == 0 => Some(partner),
+        partner => partner.filter(|partner| me == *partner).map(|_| 0),
+    };
+    if let Some(other) = other(partners.near)
+        && let Way::Near(place) = world.way(other, true)
+    {
+        let trial = Trial { long: NEAR.long.min(world.node.body()), ..NEAR };
+        fit.near = take_part(&Letters { world, other, place, key }, &trial, begin, me, fit.near)?;
+    }
+    if let Some(other) = other(partners.far) {
+        fit.far = take_part(&Messages { mpi, comm, other: other as i32 }, &FAR, begin, me, fit.far)?;
+    }
+    if me == 0 {
+        *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = fit;
+    }
+    let mut words = words(&fit);
+    // SAFETY: as many words on every rank.
+    unsafe { mpi.bcast(words.as_mut_ptr().cast(), words.len(), mpi.constants().types.uint64_t, 0, comm)? };
+    let [far, near] = measured(words);
+    Ok(Fit { far, near: near.map(as_in_a_plan) })
+}
+
+/// Times, bytes of long messages, times of those, of far messages and of near ones; no number where there is none.
+fn words(fit: &Fit) -> [u64; 6] {
+    let of_one = |one: Option<Measured>| {
+        let (bytes, seconds) = one.and_then(|one| one.long).unwrap_or((0, f64::NAN));
+        [one.map_or(f64::NAN, |one| one.seconds).to_bits(), bytes, seconds.to_bits()]
+    };
+    let ([a, b, c], [d, e, f]) = (of_one(fit.far), of_one(fit.near));
+    [a, b, c, d, e, f]
+}
+
+/// What such words say.
+fn measured([a, b, c, d, e, f]: [u64; 6]) -> [Option<Measured>; 2] {
+    [[a, b, c], [d, e, f]].map(|[seconds, bytes, long]| {
+        let number = |bits: u64| Some(f64::from_bits(bits)).filter(|number| !number.is_nan());
+        let long = number(long).map(|long| (bytes, long));
+        Some(Measured { bytes: SHORT as u64, seconds: number(seconds)?, long })
+    })
+}
+
+/// A bare letter takes less than one that a plan sends: by what the plan does for it, which keeps its rank for as long as `generic` says.
+fn as_in_a_plan(bare: Measured) -> Measured {
+    let machine = Machine::shipped("generic").expect("it is shipped");
+    let node = machine.levels.last().expect("it has levels");
+    let work = |bytes: u64| node.protocol(bytes).overhead;
+    Measured {
+        seconds: bare.seconds + work(bare.bytes),
+        long: bare.long.map(|(bytes, seconds)| (bytes, seconds + work(bytes))),
+        ..bare
+    }
+}
+
+/// What goes between two ranks, both ways.
+trait Wire {
+    /// Sends the first so many bytes of a buffer.
+    fn send(&self, buffer: &[u8], bytes: usize) -> Result<()>;
+    /// Waits for bytes; how many came.
+    fn receive(&self, buffer: &mut [u8]) -> Result<usize>;
+}
+
+/// As one of two ranks: the first one measures, unless it knows from before, and the other answers.
+fn take_part(
+    wire: &impl Wire,
+    trial: &Trial,
+    begin: Instant,
+    me: usize,
+    known: Option<Measured>,
+) -> Result<Option<Measured>> {
+    let mut buffer = vec![0; trial.long];
+    if me > 0 {
+        loop {
+            match wire.receive(&mut buffer)? {
+                0 => return Ok(None),
+                bytes => wire.send(&buffer, bytes)?,
+            }
+        }
+    }
+    let found = match known {
+        Some(_) => known,
+        None => measure(wire, trial, begin, &mut buffer)?,
+    };
+    wire.send(&buffer, 0)?;
+    Ok(found)
+}
+
+/// The shortest time that a message took. Two short ones are sent in any case; after that, none for which there is no time left. Long ones come second, and have
+/// the greater part of the time.
+fn measure(wire: &impl Wire, trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
+    let mut round_trip = |bytes: usize| -> Result<Duration> {
+        let begin = Instant::now();
+        wire.send(buffer, bytes)?;
+        wire.receive(buffer)?;
+        Ok(begin.elapsed())
+    };
+    let first = round_trip(SHORT)?;
+    let begun = Instant::now();
+    let time = trial.until.saturating_sub(begun - begin).max(AFTER_THE_FIRST);
+    let mut short = first.min(round_trip(SHORT)?);
+    for _ in 2..trial.most {
+        if begun.elapsed() + short > time / 3 {
+            break;
+        }
+        short = short.min(round_trip(SHORT)?);
+    }
+    let mut long: Option<Duration> = None;
+    for _ in 0..trial.most {
+        if begun.elapsed() + long.unwrap_or(short) > time {
+            break;
+        }
+        let took = round_trip(trial.long)?;
+        long = Some(long.map_or(took, |long| long.min(took)));
+    }
+    let one_way = |trip: Duration| Some(trip.as_secs_f64() / 2.0).filter(|seconds| *seconds <= trial.slowest);
+    let long = long.and_then(one_way).map(|seconds| (trial.long as u64, seconds));
+    Ok(one_way(short).map(|seconds| Measured { bytes: SHORT as u64, seconds, long }))
+}
+
+/// MPI's messages.
+struct Messages<'a> {
+    mpi: &'a Mpi,
+    comm: Handle,
+    other: i32,
+}
+
+impl Wire for Messages<'_> {
+    fn send(&self, buffer: &[u8], bytes: usize) -> Result<()> {
+        // SAFETY: the buffer has these bytes.
+        Ok(unsafe { self.mpi.send(buffer[..bytes].as_ptr(), bytes, self.other, TAG, self.comm)? })
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer may be written.
+        let status = unsafe { self.mpi.recv(buffer.as_mut_ptr(), buffer.len(), self.other, TAG, self.comm)? };
+        Ok(status.bytes)
+    }
+}
+
+/// Letters between neighbours.
+struct Letters<'a> {
+    world: &'a World,
+    other: usize,
+    /// Where the other sits in the node.
+    place: usize,
+    key: u64,
+}
+
+impl Letters<'_> {
+    fn wait(&self, ready: impl FnMut() -> bool) -> Result<()> {
+        let gone = |gone: &dyn Fn(usize) -> bool| Some(self.other).filter(|rank| gone(*rank));
+        let gate = &self.world.gate;
+        // Nobody else knows this world yet; but who waits must be inside.
+        let shared = gate.is_shared();
+        if shared {
+            gate.enter();
+        }
+        let outcome = self.world.wait(EVERYBODY, "finding out how fast messages are", &|| false, ready, gone);
+        if shared {
+            gate.leave();
+        }
+        outcome
+    }
+}
+
+impl Wire for Letters<'_> {
+    fn send(&self, buffer: &[u8], bytes: usize) -> Result<()> {
+        let buffer = &buffer[..bytes];
+        // SAFETY: the letter has room for as many bytes, which are not in the buffer.
+        let fill = |at: *mut u8| unsafe { at.copy_from_nonoverlapping(buffer.as_ptr(), bytes) };
+        self.wait(|| self.world.node.send(self.place, self.key, bytes, fill))
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> Result<usize> {
+        let mut came = None;
+        let mut read = |arrived: Arrived<'_>| match arrived {
+            Arrived::Bytes(piece) => {
+                assert!(piece.len <= buffer.len(), "both ranks try the same letters");
+                // SAFETY: the piece can be read while this runs, and is not in the buffer.
+                unsafe { buffer.as_mut_ptr().copy_from_nonoverlapping(piece.at, piece.len) };
+                piece.len
+            }
+            Arrived::Reference(..) => unreachable!("a letter that fits is never referred to"),
+        };
+        self.wait(|| {
+            came = self.world.node.take(self.place, self.key, &mut read);
+            came.is_some()
+        })?;
+        Ok(came.expect("waited for"))
+    }
+}
+
+#[cfg(test)]
+mod tests;
