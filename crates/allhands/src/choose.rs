@@ -357,21 +357,26 @@ impl Evidence {
     /// look into, the MPI's own, is not among them unless it was measured.
     pub(crate) fn rivals(
         &self,
+        seating: u64,
         problem: &Problem,
         bytes: usize,
         able: Abilities,
         beside: &Server,
     ) -> Vec<(Server, f64)> {
-        let bytes = size(bytes, able.allowance);
-        let modelled = self.modelled(problem, bytes, able).map_or(Vec::new(), |decision| decision.best);
-        let measured = self.measured(problem, bytes, able).map_or(Vec::new(), |decision| decision.best);
+        let best = |decision: Result<Decision>| decision.map_or(Vec::new(), |decision| decision.best);
+        let mut sources = vec![best(self.choose(seating, problem, bytes, able))];
+        if self.tuning.is_some() {
+            sources.push(best(self.modelled(problem, size(bytes, able.allowance), able)));
+        }
         let mut rivals: Vec<(Server, f64)> = Vec::new();
-        for best in [measured, modelled] {
+        for best in sources {
             // Times of one source are compared with each other.
             let own = best.iter().find(|(server, _)| server == beside).or(best.first()).map_or(1.0, |(_, time)| *time);
             let fastest = best.first().map_or(own, |(_, time)| *time);
             for (server, time) in best.into_iter().filter(|(_, time)| *time <= HOPELESS * fastest) {
-                if server != *beside && rivals.len() < RIVALS && rivals.iter().all(|(known, _)| *known != server) {
+                let known =
+                    rivals.iter().map(|(known, _)| known).chain([beside]).any(|known| alike(known, &server, problem));
+                if !known && rivals.len() < RIVALS {
                     rivals.push((server, time / own));
                 }
             }
@@ -485,6 +490,15 @@ impl Decision {
         let why = Why::Fastest { grounds, microseconds, runner_up: best.get(1).cloned() };
         Decision { server, why, best }
     }
+}
+
+/// Whether two do the same, as three of the ranks see it.
+fn alike(one: &Server, other: &Server, problem: &Problem) -> bool {
+    let (Some(first), Some(second)) = (one.choice(), other.choice()) else { return one == other };
+    let (Ok(first), Ok(second)) = (first.prepare(problem), second.prepare(problem)) else { return false };
+    let last = problem.ranks() - 1;
+    let same = |rank: usize| first.rank(rank) == second.rank(rank);
+    one == other || first.blocks() == second.blocks() && [0, last / 2, last].into_iter().all(same)
 }
 
 /// The tuning that a text holds; or what is wrong with it.

@@ -104,7 +104,7 @@ impl Comm {
     fn rivals(&self, ask: &Ask<'_>, own_operation: bool, serving: &Server, usual: f64) -> Rivals {
         let Ok(problem) = self.problem(ask) else { return Rivals::default() };
         let (able, evidence) = (self.abilities(ask), self.evidence.borrow().clone());
-        let mut all = evidence.rivals(&problem, ask.bytes(), able, serving);
+        let mut all = evidence.rivals(self.company.seating, &problem, ask.bytes(), able, serving);
         if able.library && *serving != Server::Library && all.iter().all(|(server, _)| *server != Server::Library) {
             // Where ranks outnumber cores it may wait for somebody who has lost the core.
             let slices = if evidence.is_crowded(self.size()) { SLICE / usual.max(1e-9) } else { 0.0 };

@@ -22,7 +22,7 @@ impl Ledger {
     pub(crate) fn told(&mut self, aside: f64, run: f64, exchange: f64) {
         self.aside += aside + exchange;
         self.run = run;
-        self.exchange = self.exchange.max(exchange);
+        self.exchange = if exchange > 0.0 { exchange } else { self.exchange };
         self.exchanges += 1;
     }
 

@@ -193,6 +193,9 @@ impl Learner {
             let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
             trial.learn(untold.candidate, untold.kind, seconds(*word));
         }
+        if std::env::var_os("DBG").is_some() {
+            eprintln!("{:?} left {:.6} of {:.3}; {:?}", self.ledger, self.left(), seconds(words[1]), self.topics.iter().map(|t| t.trial.brief()).collect::<Vec<_>>());
+        }
         let mut settled = Vec::new();
         for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
             let now = trial.judge();
@@ -208,7 +211,7 @@ impl Learner {
         let (mut spent, mut in_collectives) = (0.0, 0.0);
         for Topic { trial, beside, .. } in &self.topics {
             spent += trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent);
-            in_collectives += trial.calls as f64 * trial.usual.unwrap_or(0.0);
+            in_collectives += trial.in_calls();
         }
         self.ledger.left(spent, in_collectives)
     }

@@ -17,7 +17,7 @@ pub(crate) struct Pace {
     pub(crate) unseen: u64,
     /// So many are timed to know who serves.
     pub(crate) looks: usize,
-    /// So many calls pass before it is asked again whether something can be paid for.
+    /// So many calls pass at least before it is asked again whether something can be paid for.
     pub(crate) pause: u64,
     /// More rounds settle nothing further.
     pub(crate) most_rounds: usize,
@@ -241,15 +241,15 @@ impl Trial {
                     }
                     self.stage = Stage::Look(self.pace.looks);
                 }
-                Stage::Look(0) => return self.as_usual(self.pace.pause - 1),
+                Stage::Look(0) => return self.paused(),
                 Stage::Look(left) => {
                     self.stage = Stage::Look(left - 1);
                     return self.timed(self.serving, Kind::Look);
                 }
-                Stage::Seen => return self.as_usual(self.pace.pause - 1),
+                Stage::Seen => return self.paused(),
                 Stage::Ready => {
                     if self.cost(0) > left {
-                        return self.as_usual(self.pace.pause - 1);
+                        return self.paused();
                     }
                     self.stage = Stage::Round { number: 0, had: 0 };
                 }
@@ -260,7 +260,7 @@ impl Trial {
                         return self.timed(order[had], if number == 0 { Kind::First } else { Kind::Round });
                     }
                     if self.waits() || self.cost(number + 1) > left {
-                        return self.as_usual(self.pace.pause - 1);
+                        return self.paused();
                     }
                     self.stage = Stage::Round { number: number + 1, had: 0 };
                 }
@@ -275,6 +275,12 @@ impl Trial {
                 }
             }
         }
+    }
+
+    /// The longer it has taken, the longer it waits to be asked again: asking takes as long as a few short calls.
+    fn paused(&self) -> Turn {
+        let calls = if self.pace.at_any_cost { 0 } else { self.calls / 8 };
+        self.as_usual(calls.max(self.pace.pause) - 1)
     }
 
     fn as_usual(&self, rest: u64) -> Turn {
@@ -336,6 +342,12 @@ impl Trial {
             Kind::First => self.candidates[candidate].first = Some(seconds),
             Kind::Round => self.candidates[candidate].times.push(seconds),
         }
+    }
+
+    /// Seconds that calls have taken so far, as far as that is known.
+    pub(crate) fn in_calls(&self) -> f64 {
+        let look = self.looks.first().copied();
+        self.calls as f64 * self.usual.or(look).unwrap_or(0.0)
     }
 
     /// Everything is told: what follows. True if it is settled now.
@@ -433,6 +445,10 @@ impl Trial {
             self.usual = self.usual.map(|usual| usual * ratio);
         }
         self.serving = winner;
+    }
+
+    pub(crate) fn brief(&self) -> String {
+        format!("{:?} {} {:?}", self.stage, self.calls, self.usual)
     }
 
     /// Why it is served as it is, if that was learned.
