@@ -63,6 +63,8 @@ pub struct Decision {
 pub enum Why {
     /// The caller named it.
     Asked,
+    /// It was learned while calls were served, or is to be; in words.
+    Learned(String),
     /// It takes the least time.
     Fastest {
         /// Who says so.
@@ -95,7 +97,11 @@ pub enum Grounds {
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Why::Fastest { grounds, microseconds, runner_up } = self else { return f.write_str("the caller's wish") };
+        let (grounds, microseconds, runner_up) = match self {
+            Why::Asked => return f.write_str("the caller's wish"),
+            Why::Learned(why) => return f.write_str(why),
+            Why::Fastest { grounds, microseconds, runner_up } => (grounds, microseconds, runner_up),
+        };
         write!(f, "{grounds}: {microseconds:.2} us")?;
         if let Some((second, more)) = runner_up {
             write!(f, "; runner-up {second}, {:.0} % more", 100.0 * (more / microseconds - 1.0).max(0.0))?;
@@ -141,6 +147,10 @@ const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
 const CLOSE: f64 = 1.1;
 /// What sends every block by itself.
 const DIRECT: &str = "direct";
+
+/// So many algorithms are tried beside the one that serves, by what is known of them, and who takes more than so many times as long is not.
+const RIVALS: usize = 4;
+const HOPELESS: f64 = 3.0;
 
 /// What a communicator can do besides sending messages.
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +211,8 @@ impl Evidence {
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
-    /// that `ALLHANDS_MACHINE` names, else on `generic`. What cannot be used is one warning.
+    /// that `ALLHANDS_MACHINE` names, else on `generic`, which a job would fit to the messages that it exchanges first. What cannot be used is
+    /// one warning.
     pub fn of_environment() -> Evidence {
         Evidence::of_texts(&Texts::named(), None, true)
     }
@@ -230,7 +241,10 @@ impl Evidence {
 
     /// The same where messages take as long as was found out.
     pub(crate) fn fitted(self, fit: Fit) -> Evidence {
-        Evidence { machine: self.machine.fitted(&fit), fit, ..self }
+        let machine = self.machine.fitted(&fit);
+        // What made no sense is as if nobody had tried.
+        let fit = if machine == self.machine { Fit::default() } else { fit };
+        Evidence { machine, fit, ..self }
     }
 
     /// The same with another tuning file.
@@ -307,6 +321,44 @@ impl Evidence {
         }
         decisions.insert(question, decision.clone());
         Ok(decision)
+    }
+
+    /// Whether so many ranks outnumber the cores that they have.
+    pub(crate) fn is_crowded(&self, ranks: usize) -> bool {
+        self.cores.is_some_and(|cores| cores < ranks)
+    }
+
+    /// How long somebody took for a problem of just this class of size, in seconds, if that is known.
+    pub(crate) fn remembered(&self, problem: &Problem, bytes: usize, server: &Server) -> Option<f64> {
+        let cell = self.tuning.as_ref()?.cell(problem.collective, &problem.topology, class(bytes))?;
+        let name = server.to_string();
+        cell.times.iter().find(|time| time.algorithm == name).map(|time| time.median_us * 1e-6)
+    }
+
+    /// Who might serve beside somebody, with how many times as long they are expected to take: what was measured, and the best by the model. What nobody can
+    /// look into, the MPI's own, is not among them unless it was measured.
+    pub(crate) fn rivals(
+        &self,
+        problem: &Problem,
+        bytes: usize,
+        able: Abilities,
+        beside: &Server,
+    ) -> Vec<(Server, f64)> {
+        let bytes = size(bytes, able.allowance);
+        let modelled = self.modelled(problem, bytes, able).map_or(Vec::new(), |decision| decision.best);
+        let measured = self.measured(problem, bytes, able).map_or(Vec::new(), |decision| decision.best);
+        let mut rivals: Vec<(Server, f64)> = Vec::new();
+        for best in [measured, modelled] {
+            // Times of one source are compared with each other.
+            let own = best.iter().find(|(server, _)| server == beside).or(best.first()).map_or(1.0, |(_, time)| *time);
+            let fastest = best.first().map_or(own, |(_, time)| *time);
+            for (server, time) in best.into_iter().filter(|(_, time)| *time <= HOPELESS * fastest) {
+                if server != *beside && rivals.len() < RIVALS && rivals.iter().all(|(known, _)| *known != server) {
+                    rivals.push((server, time / own));
+                }
+            }
+        }
+        rivals
     }
 
     /// What serves neighbourhood collectives of any sizes on a graph, and why: aggregating what goes to a node pays for short blocks; from which size
@@ -402,9 +454,10 @@ impl Evidence {
 }
 
 impl Decision {
-    /// For the one that the caller names.
-    pub(crate) fn asked(server: Server) -> Decision {
-        Decision { server, why: Why::Asked, best: vec![] }
+    /// For the one that the caller names, or that was learned, for a reason.
+    pub(crate) fn asked(server: Server, learned: Option<&str>) -> Decision {
+        let why = learned.map_or(Why::Asked, |why| Why::Learned(why.into()));
+        Decision { server, why, best: vec![] }
     }
 
     /// For the first of some, which are not none.
@@ -463,7 +516,7 @@ fn size(bytes: usize, allowance: Allowance) -> usize {
 }
 
 /// The size for which those of a class are decided: 0, 1, 2, 3, 4, 6, 8, 12, 16, ...: the next one up.
-fn class(bytes: usize) -> usize {
+pub(crate) fn class(bytes: usize) -> usize {
     let Some(power) = bytes.checked_next_power_of_two() else { return usize::MAX };
     let between = power / 4 * 3;
     match bytes {

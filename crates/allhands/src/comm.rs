@@ -1,6 +1,7 @@
 //! Communicators: ranks that call collectives together.
 
 mod collectives;
+mod learning;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -30,6 +31,7 @@ use crate::server::Server;
 use crate::store::PlanStore;
 use crate::tuning::Tuning;
 use crate::world::World;
+use learning::Learning;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
 pub struct Comm {
@@ -48,6 +50,7 @@ pub struct Comm {
     evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
     cache: RefCell<PlanStore<Shape, Cached>>,
+    learning: RefCell<Option<Learning>>,
 }
 
 /// Tags for the messages of a communicator's plans.
@@ -148,7 +151,52 @@ impl From<&Arc<Graph>> for About {
 /// So many counts are told one by one.
 const FEW: usize = 16;
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// What a call asks for that says at run time what its elements are; and its operation, if that is the caller's own.
+    fn raw(
+        call: &RawCall,
+        options: &'a Options,
+        place: Option<&'a Place>,
+        meanwhile: &'a dyn Fn(),
+    ) -> Result<(Ask<'a>, Option<Arc<Late>>)> {
+        let mut ask = Ask {
+            collective: call.collective,
+            amount: call.amount.clone(),
+            element: (call.element, call.element.size()),
+            root: call.root,
+            graph: call.graph.clone(),
+            reducer: None,
+            operation: String::new(),
+            predefined: None,
+            commutative: true,
+            exact: false,
+            options,
+            place,
+            meanwhile,
+        };
+        let mut own = None;
+        match call.operation {
+            None => {}
+            Some(RawOperation::Predefined(operation)) => {
+                ask.reducer = Some(op::predefined(call.element, operation)?);
+                ask.operation = operation.name().into();
+                ask.predefined = Some(operation);
+                ask.exact = operation.is_exact_on(call.element);
+            }
+            Some(RawOperation::Own { bytes, commutative }) => {
+                let late = Arc::new(Late::new(bytes));
+                own = Some(late.clone());
+                ask.element = (Type::U8, bytes);
+                ask.reducer = Some(late);
+                ask.operation = format!("elements of {bytes} bytes, {}", op::user_name(commutative));
+                // Stands for what the MPI knows it by: such a plan says that the MPI's own is best, but never runs it.
+                ask.predefined = Some(Operation::BitOr);
+                ask.commutative = commutative;
+            }
+        }
+        Ok((ask, own))
+    }
+
     /// Bytes of a block, or of the vector.
     fn bytes(&self) -> usize {
         self.element.1
@@ -236,12 +284,18 @@ impl Comm {
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
             cache: RefCell::new(PlanStore::new(MOST_CACHED)),
+            learning: RefCell::default(),
         }
     }
 
     /// The state that all communicators of its world have in common.
     pub(crate) fn state(&self) -> &Arc<RankState> {
         &self.rank
+    }
+
+    /// What was found out about the machine when the job began, in words.
+    pub(crate) fn fitted(&self) -> Option<String> {
+        self.evidence.borrow().fitted_words()
     }
 
     /// Whether it is one of several communicators of a world, and took nothing but a number to make.
@@ -274,41 +328,7 @@ impl Comm {
         options: &Options,
         meanwhile: &dyn Fn(),
     ) -> Result<RawPlan> {
-        let mut ask = Ask {
-            collective: call.collective,
-            amount: call.amount.clone(),
-            element: (call.element, call.element.size()),
-            root: call.root,
-            graph: call.graph.clone(),
-            reducer: None,
-            operation: String::new(),
-            predefined: None,
-            commutative: true,
-            exact: false,
-            options,
-            place,
-            meanwhile,
-        };
-        let mut own = None;
-        match call.operation {
-            None => {}
-            Some(RawOperation::Predefined(operation)) => {
-                ask.reducer = Some(op::predefined(call.element, operation)?);
-                ask.operation = operation.name().into();
-                ask.predefined = Some(operation);
-                ask.exact = operation.is_exact_on(call.element);
-            }
-            Some(RawOperation::Own { bytes, commutative }) => {
-                let late = Arc::new(Late::new(bytes));
-                own = Some(late.clone());
-                ask.element = (Type::U8, bytes);
-                ask.reducer = Some(late);
-                ask.operation = format!("elements of {bytes} bytes, {}", op::user_name(commutative));
-                // Stands for what the MPI knows it by: such a plan says that the MPI's own is best, but never runs it.
-                ask.predefined = Some(Operation::BitOr);
-                ask.commutative = commutative;
-            }
-        }
+        let (ask, own) = Ask::raw(call, options, place, meanwhile)?;
         Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
     }
 
@@ -460,10 +480,7 @@ impl Comm {
 
     fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
         let _inside = self.rank.enter();
-        // The MPI library knows nothing of places: its collectives begin in the same order on every rank.
-        let library = ask.place.is_none()
-            && self.may_call_library(ask.options)
-            && Native::serves(ask.collective, ask.element.0, ask.predefined);
+        let library = self.library_serves(&ask);
         let evidence = self.evidence.borrow().clone();
         let wanted = Wanted {
             collective: ask.collective,
@@ -492,12 +509,11 @@ impl Comm {
             None => {
                 let problem = self.problem(&ask)?;
                 let decision = match &ask.options.algorithm {
-                    Some(name) => Decision::asked(Server::parse(ask.collective, name)?),
-                    None => {
-                        let shares = self.company.shares && !ask.options.unshared;
-                        let able = Abilities { library, allowance: Allowance { shares, memory: ask.options.memory } };
-                        evidence.choose(self.company.seating, &problem, bytes, able)?
+                    Some(name) => {
+                        let server = Server::parse(ask.collective, name)?;
+                        Decision::asked(server, ask.options.learned.as_deref())
                     }
+                    None => evidence.choose(self.company.seating, &problem, bytes, self.abilities(&ask))?,
                 };
                 let choice = match decision.server {
                     Server::Schedule(choice) => choice,
@@ -518,6 +534,19 @@ impl Comm {
         let core = self.scheduled(ask, &design)?;
         told(&design.algorithm, &design.reason);
         Ok(Rc::new(RefCell::new(core)))
+    }
+
+    /// Whether the MPI library's own collective could serve. It knows nothing of places: its collectives begin in the same order on every rank.
+    fn library_serves(&self, ask: &Ask<'_>) -> bool {
+        ask.place.is_none()
+            && self.may_call_library(ask.options)
+            && Native::serves(ask.collective, ask.element.0, ask.predefined)
+    }
+
+    fn abilities(&self, ask: &Ask<'_>) -> Abilities {
+        let shares = self.company.shares && !ask.options.unshared;
+        let allowance = Allowance { shares, memory: ask.options.memory };
+        Abilities { library: self.library_serves(ask), allowance }
     }
 
     /// What is asked of a schedule.

@@ -21,6 +21,7 @@ use crate::choose::{Evidence, Texts};
 use crate::comm::{Comm, Far, hash};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job, Lane};
+use crate::learn::{LEARN, Setting};
 use crate::log::note;
 use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
@@ -37,7 +38,9 @@ use speeds::Partners;
 /// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that. `ALLHANDS_PROGRESS=thread` starts
 /// a thread that moves non-blocking collectives on while the rank computes; it needs `MPI_THREAD_MULTIPLE`.
 /// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory. `ALLHANDS_TUNING` names a tuning file and
-/// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all.
+/// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all. Where no machine is named, the
+/// first ranks exchange a few messages before anything else, in about 5 ms, and the machine `generic` is fitted to what they took, unless
+/// `ALLHANDS_LEARN=off`: [`Plan::explain`](crate::Plan::explain) tells the numbers.
 ///
 /// ```no_run
 /// use allhands::Op;
@@ -289,8 +292,9 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let Agreed { id, texts, topology, progress, single_copy, learns } = Agreed::of_first(mpi, comm, me)?;
+    let Agreed { id, texts, topology, progress, single_copy, learn } = Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
+    let learning = Setting::parse(&learn.unwrap_or_default())?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
@@ -339,7 +343,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let partners = Partners::of(&topology, &homes, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
     let begin = Instant::now();
-    let fit = match learns && texts.machine.is_none() && partners.are_any() {
+    let fit = match learning.pace().is_some() && texts.machine.is_none() && partners.are_any() {
         true => speeds::find(mpi, comm, &world, hash(&[id, SPEEDS]), &partners)?,
         false => Fit::default(),
     };
@@ -353,7 +357,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             took.as_secs_f64() * 1e3
         ));
     }
-    let origin = Origin { id, topology, evidence, numbered: AtomicU64::new(0) };
+    let began = Instant::now();
+    let origin = Origin { id, topology, evidence, began, learning, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();
@@ -474,7 +479,10 @@ impl NodeMemory {
 }
 
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.
-static KNOWN: Mutex<Option<(Texts, usize, Fit, Arc<Evidence>)>> = Mutex::new(None);
+static KNOWN: Mutex<Option<(Grounds, Arc<Evidence>)>> = Mutex::new(None);
+
+/// What evidence is made of: texts, cores, and how fast messages are.
+type Grounds = (Texts, usize, Fit);
 
 /// What all ranks of a world go by: the first one's settings, which others may see otherwise.
 struct Agreed {
@@ -482,12 +490,11 @@ struct Agreed {
     id: u64,
     /// What `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name.
     texts: Texts,
-    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS` and `ALLHANDS_SINGLE_COPY`.
+    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS`, `ALLHANDS_SINGLE_COPY` and `ALLHANDS_LEARN`.
     topology: Option<String>,
     progress: Option<String>,
     single_copy: Option<String>,
-    /// Whether `ALLHANDS_LEARN` lets ranks find out how fast messages are.
-    learns: bool,
+    learn: Option<String>,
 }
 
 impl Agreed {
@@ -523,30 +530,20 @@ impl Agreed {
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
         });
-        let learns = learns(learn.as_deref());
-        Ok(Agreed { id, texts: Texts { tuning, machine }, topology, progress, single_copy, learns })
+        Ok(Agreed { id, texts: Texts { tuning, machine }, topology, progress, single_copy, learn })
     }
-}
-
-/// The variable that keeps ranks from finding out anything about the machine.
-const LEARN: &str = "ALLHANDS_LEARN";
-
-/// Whether ranks may find out how fast messages are, by what `ALLHANDS_LEARN` says.
-fn learns(text: Option<&str>) -> bool {
-    let text = text.unwrap_or_default().to_ascii_lowercase();
-    !matches!(text.as_str(), "off" | "0" | "no" | "false")
 }
 
 /// What speaks for algorithms on the cores that all ranks have together, where messages take as long as was found out.
 fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize, fit: Fit) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((.., evidence)) = known.as_ref().filter(|(known, on, by, _)| (known, *on, by) == (&texts, cores, &fit))
-    {
+    let grounds = (texts, cores, fit);
+    if let Some((_, evidence)) = known.as_ref().filter(|(known, _)| *known == grounds) {
         return evidence.clone();
     }
-    let evidence = Evidence::of_texts(&texts, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
+    let evidence = Evidence::of_texts(&grounds.0, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
     let evidence = Arc::new(evidence);
-    *known = Some((texts, cores, fit, evidence.clone()));
+    *known = Some((grounds, evidence.clone()));
     evidence
 }
 

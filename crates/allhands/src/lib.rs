@@ -33,6 +33,8 @@ pub mod kernels;
 #[forbid(unsafe_code)]
 mod layout;
 #[forbid(unsafe_code)]
+pub mod learn;
+#[forbid(unsafe_code)]
 mod log;
 mod native;
 mod node;
@@ -46,6 +48,8 @@ pub mod raw;
 mod scheduled;
 mod server;
 mod shelf;
+#[forbid(unsafe_code)]
+pub mod stats;
 #[forbid(unsafe_code)]
 mod store;
 mod threads;

@@ -64,6 +64,11 @@ fn counted(mut sizes: impl Iterator<Item = usize>) -> bool {
 }
 
 impl Native {
+    /// Bytes of an element.
+    pub(crate) fn element(&self) -> usize {
+        self.element
+    }
+
     /// Whether MPI has the type and the operation.
     pub(crate) fn serves(collective: Collective, element: Type, operation: Option<Operation>) -> bool {
         let known = !matches!(element, Type::F16 | Type::BF16) && (operation.is_some() || !collective.reduces());

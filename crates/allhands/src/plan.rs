@@ -29,11 +29,13 @@ pub struct Options {
     pub(crate) memory: Option<u64>,
     pub(crate) unshared: bool,
     pub(crate) only_ours: bool,
+    /// Why the algorithm is named, where it is not the caller's wish.
+    pub(crate) learned: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { algorithm: None, identical: true, memory: None, unshared: false, only_ours: false }
+        Options { algorithm: None, identical: true, memory: None, unshared: false, only_ours: false, learned: None }
     }
 }
 
@@ -46,6 +48,17 @@ impl Options {
     /// Forces an algorithm, with parameters, as `allhands list` names them. If it cannot serve, that is an error.
     pub fn algorithm(self, name: &str) -> Options {
         Options { algorithm: Some(name.into()), ..self }
+    }
+
+    /// Forces who is to serve by what was [learned](crate::raw::RawComm::learn), which is why.
+    ///
+    /// ```
+    /// let server = allhands::Server::Library;
+    /// let options = allhands::Options::new().learned(&server, "what was learned here");
+    /// # let _ = options;
+    /// ```
+    pub fn learned(self, server: &Server, why: &str) -> Options {
+        Options { algorithm: Some(server.to_string()), learned: Some(why.into()), ..self }
     }
 
     /// Whether every rank must get the same bits, also where rounding depends on the order of operands. Without, and
@@ -281,6 +294,14 @@ impl Core {
         Err(Error::Length { which, collective: self.collective, given, needed })
     }
 
+    /// Bytes of an element.
+    fn element(&self) -> usize {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.design().element,
+            Means::Library(library) => library.0.element(),
+        }
+    }
+
     /// Elements of one buffer for both.
     fn longer(&self) -> usize {
         self.input.max(self.output)
@@ -419,6 +440,18 @@ impl<T: Element> Plan<T> {
         let mut core = self.idle()?;
         // SAFETY: the caller's promise; it keeps the memory until this returns.
         unsafe { run(&mut core, &self.rank, buffers, input, output) }
+    }
+
+    /// Room for the plan's input and output, apart and aligned for every element, in memory that grows to what that takes.
+    pub(crate) fn on(&self, scratch: &mut Vec<u128>) -> (*const u8, *mut u8) {
+        let core = self.core.borrow();
+        let words = |elements: usize| (elements * core.element()).div_ceil(size_of::<u128>()) + 1;
+        let (input, output) = (words(core.input), words(core.output));
+        if scratch.len() < input + output {
+            scratch.resize(input + output, 0);
+        }
+        let (input, output) = scratch.split_at_mut(input);
+        (input.as_ptr().cast(), output.as_mut_ptr().cast())
     }
 
     /// The plan, when a run that is still under way is through.

@@ -9,12 +9,14 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use allhands_schedule::Topology;
 
 use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
+use crate::learn::Setting;
 use crate::plan::Core;
 use crate::progress::Helper;
 use crate::store::PlanStore;
@@ -39,6 +41,9 @@ pub(crate) struct Origin {
     pub(crate) id: u64,
     pub(crate) topology: Topology,
     pub(crate) evidence: Arc<Evidence>,
+    /// When it was joined.
+    pub(crate) began: Instant,
+    pub(crate) learning: Setting,
     /// How many communicators this rank, as their first one, has numbered.
     pub(crate) numbered: AtomicU64,
 }

@@ -24,18 +24,21 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+mod greatest;
 mod node_counts;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use allhands_schedule::{Choice, Collective, Graph, Problem};
+use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 
 use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
 pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
+use crate::learn::{Lesson, Turn};
 pub use crate::log::{log, logs};
 pub use crate::node::ladder::Pauses;
 use crate::op::Late;
@@ -44,7 +47,18 @@ use crate::program::Buffers;
 use crate::rank::Entered;
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
+pub(crate) use greatest::Greatest;
 pub use node_counts::NodeCounts;
+
+/// What an MPI calls itself, in a few words, as tuning files name their transport.
+///
+/// ```no_run
+/// println!("{}", allhands::raw::transport(allhands_mpi::load()?)); // MPICH Version: 5.0.2
+/// # Ok::<(), allhands_mpi::Error>(())
+/// ```
+pub fn transport(mpi: &allhands_mpi::Mpi) -> String {
+    crate::job::version(mpi)
+}
 
 /// What is asked for, in values instead of types. Every rank must ask for the same.
 ///
@@ -185,6 +199,11 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_creation(handle, Some(creation))? })))
     }
 
+    /// What was found out about the machine when the job began, in words; none where nothing was.
+    pub fn fitted(&self) -> Option<String> {
+        self.0.fitted()
+    }
+
     /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
     pub fn is_derived(&self) -> bool {
         self.0.is_derived()
@@ -283,6 +302,54 @@ impl RawComm {
         graph.around(|rank| topology.region_of(1, rank) == topology.region_of(1, me))
     }
 
+    /// Who serves the next call like this one by what is [learned](crate::learn), if anything is. All ranks ask at the same call. Now and then they
+    /// tell each other how long calls took, which `finish` waits for. `first_of_its_shape`: whether nobody has a plan for it yet.
+    ///
+    /// ```no_run
+    /// # use allhands::{Error, Options, raw::{RawCall, RawComm}};
+    /// # fn example(comm: &RawComm, call: &RawCall, input: *const u8, output: *mut u8) -> Result<(), Error> {
+    /// if let Some(turn) = comm.learn(call, false, |exchange| exchange.wait())? {
+    ///     let why = turn.why.as_deref().unwrap_or("nothing else is learned");
+    ///     let mut plan = comm.plan(call, &Options::new().learned(&turn.server, why))?;
+    ///     let began = std::time::Instant::now();
+    ///     // SAFETY: as many elements as the call says.
+    ///     unsafe { plan.run(input, output)? };
+    ///     if turn.tried {
+    ///         comm.took(began.elapsed());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn learn<E: From<Error>>(
+        &self,
+        call: &RawCall,
+        first_of_its_shape: bool,
+        finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Turn>, E> {
+        self.0.learn(call, first_of_its_shape, finish)
+    }
+
+    /// How long it took, on this rank, whose [turn](RawComm::learn) it was and who was tried.
+    pub fn took(&self, time: Duration) {
+        self.0.took(time);
+    }
+
+    /// This rank spent some time beside calls, to learn: on making plans, above all.
+    pub fn spent_on_learning(&self, time: Duration) {
+        self.0.spent_on_learning(time);
+    }
+
+    /// What was learned here so far, and the seconds that were spent on no call in particular.
+    pub fn lessons(&self) -> (Vec<Lesson>, f64) {
+        self.0.lessons()
+    }
+
+    /// Where they sit.
+    pub fn topology(&self) -> &Topology {
+        self.0.topology()
+    }
+
     /// Whether some ranks are reached by MPI's messages only; the same on every rank.
     pub fn is_apart(&self) -> bool {
         self.0.is_apart()
@@ -367,6 +434,26 @@ impl RawPlan {
         self.check()?;
         // SAFETY: the caller's promise.
         unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
+    }
+
+    /// Runs the collective to its end on memory that holds nothing of interest, to see how long it takes: `scratch` grows to what it needs. Not for an
+    /// operation of the caller's own.
+    pub fn run_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+        self.check()?;
+        let (input, output) = self.0.on(scratch);
+        // SAFETY: as many bytes each as the plan has, apart, and aligned for every element.
+        unsafe { self.0.run_at(Buffers::Apart, input, output) }
+    }
+
+    /// The same, but begins only. `scratch` must stay as it is until the run is through, or the plan dropped.
+    ///
+    /// # Safety
+    /// So it does.
+    pub unsafe fn start_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+        self.check()?;
+        let (input, output) = self.0.on(scratch);
+        // SAFETY: as above, and the caller's promise.
+        unsafe { self.0.start_at(Buffers::Apart, input, output) }
     }
 
     /// Begins the collective on the caller's memory, which it may read and write until [`test`](RawPlan::test) is true or
@@ -471,8 +558,6 @@ mod own;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use allhands_schedule::Topology;
-
     use super::*;
 
     fn plan(comm: &Comm, count: usize) -> Result<RawPlan> {

@@ -9,7 +9,7 @@ mod logs;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Topology};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -217,9 +217,13 @@ impl Tuning {
         if self.transport != other.transport {
             return Err(TuningError::Transports { one: self.transport.clone(), other: other.transport });
         }
+        let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
         for cell in other.cells {
             match self.cells.iter_mut().find(|known| known.place() == cell.place()) {
-                Some(known) => known.pool(cell.times),
+                Some(known) => {
+                    let more = samples(&known.times) > samples(&cell.times);
+                    known.pool(cell.times, more);
+                }
                 None => self.cells.push(cell),
             }
         }
@@ -234,19 +238,34 @@ impl Tuning {
     }
 }
 
+impl Tuning {
+    /// Takes in what was learned since: it counts, however often the same was measured before.
+    pub(crate) fn learn(&mut self, cells: Vec<Cell>) {
+        for cell in cells {
+            match self.cells.iter_mut().find(|known| known.place() == cell.place()) {
+                Some(known) => known.pool(cell.times, false),
+                None => self.cells.push(cell),
+            }
+        }
+    }
+
+    /// What was measured at just this place.
+    pub(crate) fn cell(&self, collective: Collective, topology: &Topology, bytes: usize) -> Option<&Cell> {
+        let place = (collective.name(), topology.regions(1), topology.region_sizes(1).1, bytes);
+        self.cells.iter().find(|cell| cell.place() == place)
+    }
+}
+
 impl Cell {
-    /// Takes in times that were measured elsewhere. Machines differ by a factor from day to day: before they are compared, those
-    /// times are scaled by what the algorithms that both know took here and there.
-    fn pool(&mut self, times: Vec<Time>) {
+    /// Takes in times that were measured elsewhere; `ours`: those that are known already stay as they are. Machines differ by a factor from day to
+    /// day: before they are compared, the others are scaled by what the algorithms that both know took here and there.
+    fn pool(&mut self, times: Vec<Time>, ours: bool) {
         let ratio = |time: &Time| {
             let known = self.times.iter().find(|known| known.algorithm == time.algorithm)?;
             Some(logs::ln(known.median_us / time.median_us))
         };
         let common: Vec<f64> = times.iter().filter_map(ratio).collect();
-        let samples = |times: &[Time]| times.iter().map(|time| time.samples).max().unwrap_or(0);
-        let ours = samples(&self.times) > samples(&times);
         let scale = logs::exp(common.iter().sum::<f64>() / common.len().max(1) as f64);
-        // The one that was measured more often stays as it is.
         let (mut kept, scaled, scale) = match ours {
             true => (std::mem::take(&mut self.times), times, scale),
             false => (times, std::mem::take(&mut self.times), 1.0 / scale),

@@ -32,6 +32,7 @@ pub enum Unserved {
 /// | `NotJoined` | the ranks agree on it when they join |
 /// | `Preferred`: the plan is to call the MPI's own | plans are made from what is alike on every rank |
 /// | `Turn` | every rank counts the same calls |
+/// | `Tried` | the same, and what follows from times that all ranks have told each other |
 /// | `NoCommunicator` | the collectives on a communicator come in the same order on every rank |
 /// | `MadeTogether` | a setting |
 /// | `NoIallreduce` | ranks have the same MPI |
@@ -66,6 +67,8 @@ pub enum Reason {
     Preferred(Arc<str>),
     /// It is the MPI's turn in a comparison.
     Turn,
+    /// It is tried, to learn who is fastest.
+    Tried,
     /// A call that waits for nobody, on a communicator that has none of ours yet.
     NoCommunicator,
     /// A call that waits for nobody, with an algorithm whose plans ranks make together.
@@ -90,6 +93,7 @@ impl fmt::Display for Reason {
             Reason::OneRank => "a communicator of one rank",
             Reason::NotJoined(why) | Reason::Preferred(why) => why,
             Reason::Turn => "its turn in the comparison",
+            Reason::Tried => "a try, to learn who is fastest",
             Reason::NoCommunicator => "a communicator without a blocking collective before",
             Reason::MadeTogether => "a forced algorithm whose plans are made together",
             Reason::NoIallreduce => "an MPI without MPI_Iallreduce",

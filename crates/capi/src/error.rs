@@ -145,6 +145,7 @@ fn remedy(reason: &Reason) -> (allhands_code, &'static str) {
         | Reason::NotJoined(_)
         | Reason::Preferred(_)
         | Reason::Turn
+        | Reason::Tried
         | Reason::NoCommunicator
         | Reason::MadeTogether
         | Reason::NoIallreduce

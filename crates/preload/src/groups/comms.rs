@@ -11,7 +11,7 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use super::member::Member;
-use crate::observe::Observers;
+use crate::observe::{Lessons, Observers};
 use allhands_call::locks::lock;
 
 /// Calls that are passed on alike: on which communicator, what, and why.
@@ -28,6 +28,8 @@ pub(crate) struct Comms<Q> {
     table: RwLock<Handles<Arc<Member<Q>>>>,
     /// What was said of calls that are passed on.
     logged: Mutex<HashSet<Like>>,
+    /// What was learned on communicators that are freed.
+    lessons: Mutex<Lessons>,
 }
 
 impl<Q: Default> Comms<Q> {
@@ -41,6 +43,7 @@ impl<Q: Default> Comms<Q> {
             removed: AtomicU64::new(1),
             table: RwLock::default(),
             logged: Mutex::default(),
+            lessons: Mutex::default(),
         }
     }
 
@@ -120,9 +123,24 @@ impl<Q: Default> Comms<Q> {
         self.removed.fetch_add(1, Ordering::AcqRel);
         if let Some(member) = &member {
             self.observers.forget(&member.comm);
+            if let Some(group) = member.made() {
+                lock(group).learned(&mut lock(&self.lessons));
+            }
         }
         // Its end calls MPI, and MPI us: not while the table is locked.
         drop(member);
+    }
+
+    /// What was learned on all of them, which are about to end.
+    pub(crate) fn lessons(&self) -> Lessons {
+        let mut lessons = std::mem::take(&mut *lock(&self.lessons));
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        for member in table.values() {
+            if let Some(group) = member.made() {
+                lock(group).learned(&mut lessons);
+            }
+        }
+        lessons
     }
 
     /// Ends all of ours, in an order that is the same on every rank.

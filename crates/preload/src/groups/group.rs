@@ -2,17 +2,20 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
+use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved};
 
 use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
 use crate::job::Forced;
+use crate::observe::Lessons;
 
 /// A communicator of ours with its plans, and what is under way on it.
 pub(crate) struct Group<Q> {
-    plans: PlanStore<RawCall, Planned>,
+    plans: PlanStore<RawCall, Shape>,
     /// The plan of the last call of which all ranks know all, which the next one often needs again.
     last: Option<Slot>,
     /// Where that of the last call of all is, if a call like it needs nothing else: ranks may have to tell each other counts first.
@@ -21,6 +24,11 @@ pub(crate) struct Group<Q> {
     own_counts: Option<OwnCounts>,
     /// Whether the plan of the last call was made for it.
     pub(crate) fresh: bool,
+    /// Whether who serves the last call is tried, so that its time is wanted; and who is to be tried beside it.
+    pub(crate) tried: bool,
+    pub(crate) beside: Option<Server>,
+    /// For those.
+    scratch: Vec<u128>,
     /// What is under way. Before the communicator, which it was made from.
     queue: Q,
     comm: RawComm,
@@ -39,6 +47,19 @@ pub(crate) enum Place {
 }
 
 /// What serves calls of one shape.
+#[derive(Default)]
+struct Shape {
+    /// Those who have served, or were tried; mostly one.
+    planned: Vec<(Server, Planned)>,
+    /// Who serves now.
+    serving: usize,
+    /// So many calls are served alike before it is asked who is next.
+    rest: u64,
+    /// Who was tried beside calls.
+    beside: Vec<(Server, RawPlan)>,
+}
+
+/// Somebody who serves.
 enum Planned {
     Ours {
         plan: RawPlan,
@@ -46,6 +67,29 @@ enum Planned {
     },
     /// The MPI's own is faster, or forced.
     Theirs(Reason),
+}
+
+/// The plan for a call.
+pub(crate) struct Found<'a, Q> {
+    pub(crate) plan: &'a mut RawPlan,
+    /// Why it runs what it runs.
+    pub(crate) chosen: &'a Arc<Chosen>,
+    /// What is under way beside it.
+    pub(crate) queue: &'a mut Q,
+    /// Whether it is tried, so that its time is wanted.
+    pub(crate) tried: bool,
+}
+
+/// How a plan is found, and others are waited for.
+pub(crate) struct Way<'a, M, F> {
+    /// By whom the user wants it.
+    pub(crate) forced: Option<&'a Forced>,
+    /// Whether it may be learned who serves.
+    pub(crate) learns: bool,
+    /// Done again and again while others are waited for.
+    pub(crate) meanwhile: M,
+    /// Waits for a plan's run.
+    pub(crate) finish: F,
 }
 
 impl<Q: Default> Group<Q> {
@@ -56,32 +100,133 @@ impl<Q: Default> Group<Q> {
             place: None,
             own_counts: None,
             fresh: false,
+            tried: false,
+            beside: None,
+            scratch: Vec::new(),
             queue: Q::default(),
             comm,
         }
     }
 
-    /// The plan for a call, made at the first one of its shape. Who waits for others calls `meanwhile` again and again.
+    /// The plan for a call, made at the first one of its shape.
     #[inline]
-    pub(crate) fn plan(
+    pub(crate) fn plan<M: Fn(&mut Q), F: FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>>(
         &mut self,
         call: &RawCall,
-        forced: Option<&Forced>,
-        meanwhile: impl Fn(&mut Q),
-    ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
-        self.fresh = false;
+        way: Way<'_, M, F>,
+    ) -> Result<Found<'_, Q>, Unserved> {
+        (self.fresh, self.tried, self.beside) = (false, false, None);
         let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
         let slot = match self.last.filter(like).or_else(|| self.plans.find(call)) {
             Some(slot) => slot,
-            None => self.make(call, forced, meanwhile)?,
+            None => {
+                let weight = call.weight(self.comm.size());
+                let (slot, dropped) = self.plans.insert(call.clone(), Shape::default(), weight);
+                drop(dropped);
+                slot
+            }
         };
         self.last = Some(slot);
         self.place = Some(Place::Known(slot)).filter(|_| !call.collective.hides_counts());
-        match self.plans.at(slot) {
-            Some(Planned::Ours { plan, chosen }) => Ok((plan, chosen, &mut self.queue)),
-            Some(Planned::Theirs(why)) => Err(why.clone().into()),
-            None => unreachable!("it was just found, or made"),
+        let shape = self.plans.at(slot).expect("it was just found, or made");
+        match shape.rest.checked_sub(1) {
+            Some(rest) => shape.rest = rest,
+            None => self.ask(slot, call, way)?,
         }
+        let shape = self.plans.at(slot).expect("it is still there");
+        match &mut shape.planned[shape.serving].1 {
+            Planned::Ours { plan, chosen } => Ok(Found { plan, chosen, queue: &mut self.queue, tried: self.tried }),
+            Planned::Theirs(_) if self.tried => Err(Reason::Tried.into()),
+            Planned::Theirs(why) => Err(why.clone().into()),
+        }
+    }
+
+    /// Asks who serves the next calls of a shape, and sees to it that there is a plan. All ranks do so at the same call.
+    fn ask<M: Fn(&mut Q), F: FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>>(
+        &mut self,
+        slot: Slot,
+        call: &RawCall,
+        Way { forced, learns, meanwhile, finish }: Way<'_, M, F>,
+    ) -> Result<(), Unserved> {
+        let Group { plans, comm, queue, .. } = self;
+        let shape = plans.at(slot).expect("it was just found, or made");
+        let first = shape.planned.is_empty();
+        let turn = match learns && forced.is_none() {
+            true => comm.learn(call, first, |exchange| finish(exchange, queue))?,
+            false => None,
+        };
+        let Some(turn) = turn else {
+            if first {
+                let planned = made(comm, queue, call, Wish { forced, ..Wish::default() }, meanwhile)?;
+                shape.planned.push(planned);
+                self.fresh = true;
+            }
+            (shape.serving, shape.rest) = (0, u64::MAX);
+            return Ok(());
+        };
+        let known = shape.planned.iter().position(|(server, _)| *server == turn.server);
+        shape.serving = match known {
+            Some(known) => known,
+            None => {
+                let began = Instant::now();
+                let learned = turn.why.as_deref().map(|why| (&turn.server, why));
+                let planned = made(comm, queue, call, Wish { learned, ..Wish::default() }, meanwhile)?;
+                shape.planned.push(planned);
+                self.fresh = true;
+                if turn.tried {
+                    comm.spent_on_learning(began.elapsed());
+                }
+                shape.planned.len() - 1
+            }
+        };
+        shape.rest = turn.rest;
+        (self.tried, self.beside) = (turn.tried, turn.beside);
+        Ok(())
+    }
+
+    /// How long it took on this rank whose time is wanted.
+    pub(crate) fn took(&mut self, time: Duration) {
+        self.tried = false;
+        self.comm.took(time);
+    }
+
+    /// Runs, on memory of no interest, who is to be tried beside the last call, if anybody is.
+    pub(crate) fn try_beside(
+        &mut self,
+        call: &RawCall,
+        meanwhile: impl Fn(&mut Q),
+        finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
+    ) -> Result<(), Unserved> {
+        let (Some(server), Some(slot)) = (self.beside.take(), self.last) else { return Ok(()) };
+        let Group { plans, comm, queue, scratch, .. } = self;
+        let Some(shape) = plans.at(slot) else { return Ok(()) };
+        let known = shape.beside.iter().position(|(known, _)| *known == server);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let began = Instant::now();
+                let queue = RefCell::new(&mut *queue);
+                // The MPI's own has a communicator already.
+                let options = Options::new().unshared(server == Server::Library).learned(&server, "a try beside calls");
+                let plan = comm.plan_while(call, &options, &|| meanwhile(&mut queue.borrow_mut()))?;
+                shape.beside.push((server, plan));
+                comm.spent_on_learning(began.elapsed());
+                shape.beside.len() - 1
+            }
+        };
+        let began = Instant::now();
+        let plan = &mut shape.beside[place].1;
+        match plan.is_library() {
+            // All ranks have come to the call, and through what they had to do before.
+            true => plan.run_on(scratch)?,
+            false => {
+                // SAFETY: it is kept beside the plans, which go first.
+                unsafe { plan.start_on(scratch)? };
+                finish(plan, queue)?;
+            }
+        }
+        comm.took(began.elapsed());
+        Ok(())
     }
 
     /// Lets the ranks of a node tell each other what they need to know for a call of which each knows its own counts; the call with that, if
@@ -103,17 +248,18 @@ impl<Q: Default> Group<Q> {
     }
 
     /// The plan for a call of which each rank knows its own counts, after they were told. Waits for nobody.
-    pub(crate) fn plan_of_own_counts(
-        &mut self,
-        call: &RawCall,
-        wish: Wish<'_>,
-    ) -> Result<(&mut RawPlan, &Arc<Chosen>, &mut Q), Unserved> {
+    pub(crate) fn plan_of_own_counts(&mut self, call: &RawCall, wish: Wish<'_>) -> Result<Found<'_, Q>, Unserved> {
         let own_counts = self.own_counts.as_mut().expect("counts are told first");
         self.fresh = own_counts.make(call, wish)?;
         let tells = own_counts.telling(call).is_some();
         self.place = own_counts.place().map(Place::OwnCounts).filter(|_| !tells);
         let (plan, chosen) = own_counts.made().expect("it was just found, or made");
-        Ok((plan, chosen, &mut self.queue))
+        Ok(Found { plan, chosen, queue: &mut self.queue, tried: false })
+    }
+
+    /// What was learned here.
+    pub(crate) fn learned(&self, lessons: &mut Lessons) {
+        lessons.add(self.comm.topology(), self.comm.lessons());
     }
 
     /// Where the plan of the last call is.
@@ -121,16 +267,21 @@ impl<Q: Default> Group<Q> {
         self.place
     }
 
-    /// The plan at a place, if it is still there.
+    /// The plan at a place for one more call, if it is still there and nobody is to be asked who serves.
     #[inline]
     pub(crate) fn placed(&mut self, place: Place) -> Option<&mut RawPlan> {
         let slot = match place {
             Place::Known(slot) => slot,
             Place::OwnCounts(slot) => return self.own_counts.as_mut()?.placed(slot),
         };
-        match self.plans.at(slot) {
-            Some(Planned::Ours { plan, .. }) => Some(plan),
-            _ => None,
+        let shape = self.plans.at(slot)?;
+        let rest = shape.rest.checked_sub(1)?;
+        match &mut shape.planned[shape.serving].1 {
+            Planned::Ours { plan, .. } => {
+                shape.rest = rest;
+                Some(plan)
+            }
+            Planned::Theirs(_) => None,
         }
     }
 
@@ -138,19 +289,20 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn parts(&mut self) -> (&RawComm, &mut Q) {
         (&self.comm, &mut self.queue)
     }
+}
 
-    /// Makes a plan; its place. All ranks do so at the same call, and drop the same plans for it.
-    fn make(&mut self, call: &RawCall, forced: Option<&Forced>, meanwhile: impl Fn(&mut Q)) -> Result<Slot, Unserved> {
-        let (comm, queue) = (&self.comm, RefCell::new(&mut self.queue));
-        let made = Wish { forced, unshared: false, along: None }
-            .plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;
-        let planned = match made {
-            Ok((plan, chosen)) => Planned::Ours { plan, chosen: Arc::new(chosen) },
-            Err(reason) => Planned::Theirs(reason),
-        };
-        self.fresh = true;
-        let (slot, dropped) = self.plans.insert(call.clone(), planned, call.weight(self.comm.size()));
-        drop(dropped);
-        Ok(slot)
-    }
+/// Somebody to serve calls, as wished. All ranks make it at the same call.
+fn made<Q>(
+    comm: &RawComm,
+    queue: &mut Q,
+    call: &RawCall,
+    wish: Wish<'_>,
+    meanwhile: impl Fn(&mut Q),
+) -> Result<(Server, Planned), Unserved> {
+    let queue = RefCell::new(queue);
+    let made = wish.plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;
+    Ok(match made {
+        Ok((plan, chosen)) => (plan.server(), Planned::Ours { plan, chosen: Arc::new(chosen) }),
+        Err(reason) => (Server::Library, Planned::Theirs(reason)),
+    })
 }

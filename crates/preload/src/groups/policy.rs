@@ -25,7 +25,7 @@ impl Chosen {
 }
 
 /// How the user wants a plan.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Wish<'a> {
     /// By whom.
     pub(crate) forced: Option<&'a Forced>,
@@ -33,6 +33,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) unshared: bool,
     /// What is settled for calls among neighbours.
     pub(crate) along: Option<&'a Neighborhood>,
+    /// Who is to serve by what was learned, and why.
+    pub(crate) learned: Option<(&'a Server, &'a str)>,
 }
 
 impl Wish<'_> {
@@ -101,6 +103,9 @@ impl Wish<'_> {
             let why = plan.why();
             Ok((plan, why))
         };
+        if let Some((server, why)) = self.learned {
+            return Ok(plan(&free.learned(server, why))?);
+        }
         let Some(Forced { server, if_it_can }) = self.forced else { return Ok(plan(&free)?) };
         match plan(&free.clone().algorithm(&server.to_string())) {
             // Every rank finds the same, before it talks to others.

@@ -13,10 +13,11 @@ use allhands_schedule::Collective;
 use super::again::{Plain, again, remember};
 use super::recent::recent;
 use super::session::{self, Session};
-use crate::groups::{Chosen, Form};
+use crate::groups::{Chosen, Form, Found};
 use crate::job::inside;
 use crate::observe::{By, Served, Stay, Turn};
-use crate::requests::{self, Group, Lines};
+use crate::requests::{self, Group, Lines, Member};
+use allhands_call::locks::lock;
 
 /// A call of the program.
 struct Call<'a> {
@@ -34,6 +35,8 @@ struct Call<'a> {
     planned: bool,
     /// Whose turn it is, where ours and the MPI's own are compared.
     turn: Option<Turn>,
+    /// On whose communicator the MPI's own is tried, so that its time is wanted.
+    tried: Option<&'a Member>,
     /// While the others are to see this rank in it.
     stays: Vec<Stay<'a>>,
 }
@@ -66,6 +69,7 @@ pub(super) fn serve(
         began,
         planned: false,
         turn: None,
+        tried: None,
         stays: Vec::new(),
     };
     match inside(|| call.attempt(plain, read)) {
@@ -75,11 +79,20 @@ pub(super) fn serve(
         }
         Some(Err(Unserved::Fallback(reason))) => {
             // Without us nothing would have come before.
-            if call.turn.is_some() {
+            if call.turn.is_some() || call.tried.is_some() {
                 call.began = Some(Instant::now());
             }
             call.log(&reason);
-            let code = own();
+            let code = match call.tried {
+                None => own(),
+                Some(member) => {
+                    let began = Instant::now();
+                    let code = own();
+                    let took = began.elapsed();
+                    inside(|| member.made().map(|group| lock(group).took(took)));
+                    code
+                }
+            };
             if call.began.is_some() {
                 call.note(By::Theirs(&reason.to_string()));
             }
@@ -92,15 +105,11 @@ pub(super) fn serve(
 
 /// The plan for a call, why it runs what it runs, and what is under way beside it.
 #[inline]
-fn planned<'a>(
-    session: &Session,
-    group: &'a mut Group,
-    task: &Task,
-) -> Result<(&'a mut RawPlan, &'a Arc<Chosen>, &'a mut Lines), Unserved> {
+fn planned<'a>(session: &Session, group: &'a mut Group, task: &Task) -> Result<Found<'a, Lines>, Unserved> {
     match task.knows_its_own() {
         false => {
-            let forced = session.job.settings.forced(task.call.collective);
-            group.plan(&task.call, forced, |lines| session.requests.meanwhile(lines))
+            let settings = &session.job.settings;
+            group.plan(&task.call, session.requests.way(settings.forced(task.call.collective), !settings.compare))
         }
         true => {
             let wish = requests::wish(&session.job, task.call.collective, true, task.hood.as_deref())?;
@@ -147,10 +156,25 @@ impl Call<'_> {
                 return Err(Reason::Turn.into());
             }
         }
-        let (plan, chosen, lines) = planned(session, &mut group, &task)?;
+        let planned = planned(session, &mut group, &task);
+        let Found { plan, chosen, queue: lines, tried } = match planned {
+            Ok(planned) => planned,
+            Err(unserved) => {
+                self.tried = group.tried.then_some(member);
+                return Err(unserved);
+            }
+        };
+        let chosen = session.observers.time().then(|| chosen.clone());
+        let began = tried.then(Instant::now);
         // SAFETY: the memory is as the program says.
         unsafe { session.requests.run(session.job.mpi, &task, plan, lines)? };
-        let chosen = session.observers.time().then(|| chosen.clone());
+        if let Some(began) = began {
+            group.took(began.elapsed());
+        } else if group.beside.is_some() {
+            let requests = &session.requests;
+            let finish = |plan: &mut RawPlan, lines: &mut Lines| requests.finish(plan, lines);
+            group.try_beside(&task.call, |lines| requests.meanwhile(lines), finish)?;
+        }
         if let Some(plain) = &plain {
             remember(session, self.comm, plain, member, &group, &task);
         }

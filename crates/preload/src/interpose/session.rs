@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use allhands::learn::Memory;
 use allhands_call::{Caller, Outcome, Said, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
-use crate::observe::{Announced, Choices, Observers};
+use crate::observe::{Announced, Choices, Lessons, Observers};
 use crate::requests::{self, Lines, Member, Requests};
 
 /// What calls are served with.
@@ -80,7 +81,10 @@ pub(super) fn end() {
     if let Some(session) = current() {
         inside(|| {
             RUNNING.store(false, Ordering::Release);
+            let lessons = session.comms.lessons();
+            session.observers.learned(&lessons);
             session.observers.publish();
+            session.remember(&lessons);
             session.requests.end(session.job.mpi);
             session.comms.end();
             session.observers.end();
@@ -99,6 +103,20 @@ impl Session {
         let comms = Comms::new(mpi, observers.clone(), key);
         let requests = Requests::new(&job, observers.clone(), moving);
         Ok(Some(Session { job, observers, comms, requests }))
+    }
+
+    /// Keeps what was learned for the next job; the first rank does, of what it took part in.
+    fn remember(&self, lessons: &Lessons) {
+        let mpi = self.job.mpi;
+        let cells = lessons.cells();
+        if cells.is_empty() || mpi.comm_rank(mpi.world()) != Ok(0) {
+            return;
+        }
+        if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(mpi))
+            && let Err(fact) = memory.keep(cells, &[])
+        {
+            eprintln!("allhands: {fact}");
+        }
     }
 
     /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.

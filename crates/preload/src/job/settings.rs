@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use allhands::Server;
+use allhands::learn::Setting;
 use allhands_mpi::Mpi;
 use allhands_schedule::{Collective, Knowledge};
 
@@ -19,6 +20,7 @@ const COMPARE: &str = "ALLHANDS_COMPARE";
 const TOPOLOGY: &str = "ALLHANDS_TOPOLOGY";
 const TUNING: &str = "ALLHANDS_TUNING";
 const MACHINE: &str = "ALLHANDS_MACHINE";
+const LEARN: &str = "ALLHANDS_LEARN";
 const SINGLE_COPY: &str = "ALLHANDS_SINGLE_COPY";
 
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
@@ -50,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: Option<Duration>,
     /// Whether ours and the MPI's own take turns.
     pub(crate) compare: bool,
+    /// Whether it is learned who serves, and where that is kept.
+    pub(crate) learn: Setting,
     /// Whether decisions are logged; this process' own wish.
     pub(crate) log: bool,
 }
@@ -57,7 +61,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Those of the world's first rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
-        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY];
+        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, LEARN, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY];
         let mine = names.map(|name| std::env::var(name).unwrap_or_default());
         let first = shared(mpi, mine.join("\0")).map_err(|error| error.to_string())?;
         let others = others(mpi, &mine, &first).map_err(|error| error.to_string())?;
@@ -82,6 +86,7 @@ impl Settings {
         settings.check = switch(CHECK, next())?;
         settings.timeout = seconds(next())?;
         settings.compare = switch(COMPARE, next())?;
+        settings.learn = Setting::parse(next()).map_err(|error| error.to_string())?;
         // A comparison that nobody sees would be in vain.
         if settings.compare && settings.report.is_none() {
             settings.report = Some("1".into());
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn variables_come_in_their_order() {
-        let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1"].join("\0")).unwrap();
+        let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1", "off"].join("\0")).unwrap();
         assert!(settings.leaves(Collective::Bcast));
         assert_eq!(settings.report.as_deref(), Some("report.html"));
         assert_eq!((settings.check, settings.compare), (true, true));

@@ -2,6 +2,7 @@
 //! served it, and how ours and the MPI's own compare.
 
 mod check;
+mod lessons;
 mod observer;
 mod observers;
 mod report;
@@ -9,5 +10,6 @@ mod roll;
 mod turns;
 mod watch;
 
+pub(crate) use lessons::Lessons;
 pub(crate) use observer::{Announced, By, Served, Stay, Turn};
 pub(crate) use observers::{Choices, Observers};

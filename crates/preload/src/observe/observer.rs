@@ -5,6 +5,8 @@ use std::time::Duration;
 use allhands_call::{Communicator, Said, Unserved};
 use allhands_schedule::Collective;
 
+use super::lessons::Lessons;
+
 /// Somebody who wants to know of calls.
 ///
 /// What an observer keeps for a communicator it keeps by the communicator's number. It changes nothing that the program sees, but may
@@ -50,6 +52,9 @@ pub(crate) trait Observer: Send + Sync {
 
     /// The program frees a communicator.
     fn forgets(&self, _comm: &Communicator) {}
+
+    /// What was learned, before it is published.
+    fn learned(&self, _lessons: &Lessons) {}
 
     /// MPI is about to be finalised; calls are no longer served. Collective over the world.
     fn publishes(&self) {}

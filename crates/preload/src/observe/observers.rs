@@ -5,6 +5,7 @@ use allhands_mpi::Mpi;
 use allhands_schedule::Collective;
 
 use super::check::Check;
+use super::lessons::Lessons;
 use super::observer::{Announced, Observer, Served, Stay, Turn};
 use super::report::Report;
 use super::turns::Turns;
@@ -96,6 +97,10 @@ impl Observers {
 
     pub(crate) fn forget(&self, comm: &Communicator) {
         self.all.iter().for_each(|observer| observer.forgets(comm));
+    }
+
+    pub(crate) fn learned(&self, lessons: &Lessons) {
+        self.all.iter().for_each(|observer| observer.learned(lessons));
     }
 
     pub(crate) fn publish(&self) {

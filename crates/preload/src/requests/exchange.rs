@@ -107,7 +107,8 @@ impl Exchange {
                 Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
                 None => self.plans.informed(&task.call),
             };
-            let wish = Wish { forced: self.forced.as_ref(), unshared: true, along: self.hood.as_deref() };
+            let wish =
+                Wish { forced: self.forced.as_ref(), unshared: true, along: self.hood.as_deref(), learned: None };
             self.plans.make(self.told.as_ref().unwrap_or(&task.call), wish)?;
             self.stage = Stage::Moving;
         }

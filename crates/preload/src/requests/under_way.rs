@@ -16,7 +16,7 @@ use super::deferred_free::Lasting;
 use super::lines::Lines;
 use super::proxies::Proxy;
 use super::run::{Endings, Failure, Origin, Run, under_way};
-use crate::groups::{self, Wish};
+use crate::groups::{self, Found, Way, Wish};
 use crate::job::{Forced, Job, Moved, Mover};
 use crate::observe::Observers;
 use allhands_call::locks::{lock, try_lock};
@@ -291,8 +291,23 @@ impl Requests {
         }
     }
 
+    /// How a plan is found for a blocking call, while what is under way moves on.
+    #[inline]
+    pub(crate) fn way<'a>(
+        &'a self,
+        forced: Option<&'a Forced>,
+        learns: bool,
+    ) -> Way<'a, impl Fn(&mut Lines), impl FnOnce(&mut RawPlan, &mut Lines) -> Result<(), Unserved>> {
+        Way {
+            forced,
+            learns,
+            meanwhile: |lines: &mut Lines| self.meanwhile(lines),
+            finish: |plan: &mut RawPlan, lines: &mut Lines| self.finish(plan, lines),
+        }
+    }
+
     /// Waits for a plan's run; what is under way moves on.
-    fn finish(&self, plan: &mut RawPlan, lines: &mut Lines) -> Result<(), Unserved> {
+    pub(crate) fn finish(&self, plan: &mut RawPlan, lines: &mut Lines) -> Result<(), Unserved> {
         if !any() {
             return Ok(plan.wait()?);
         }
@@ -339,7 +354,8 @@ impl Requests {
         let told = counts::told(mine.len());
         let server = Server::parse(told.collective, counts::ALGORITHM).map_err(Error::from)?;
         let by = Forced { server, if_it_can: false };
-        let (plan, _, lines) = group.plan(&told, Some(&by), |lines| self.meanwhile(lines))?;
+        let way = self.way(Some(&by), false);
+        let Found { plan, queue: lines, .. } = group.plan(&told, way)?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
         self.finish(plan, lines)?;
@@ -360,5 +376,5 @@ pub(crate) fn wish<'a>(
     if unshared && choice.is_some_and(|choice| choice.parameters.get("local") == Some("shared")) {
         return Err(Reason::MadeTogether.into());
     }
-    Ok(Wish { forced, unshared, along })
+    Ok(Wish { forced, unshared, along, learned: None })
 }

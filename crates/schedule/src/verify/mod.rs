@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use crate::matching::{Event, Matching, Timing, run};
 use crate::schedule::Ensemble;
-use crate::{Collective, Combine, Local, Problem, Round, Space, Span};
+use crate::{Collective, Combine, Expression, Local, Problem, Round, Space, Span};
 use memory::Memory;
 use symbol::{Symbol, Symbols};
 use thiserror::Error;
@@ -122,6 +122,22 @@ pub struct Write<'a> {
 
 /// The same, telling `watch` every write: what a drawing of filling buffers needs.
 pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Result<Report, Fault> {
+    run_on_symbols(ensemble, watch, |machine, timing| {
+        let (ordered, identical) = machine.judge()?;
+        Ok(Report { ordered, identical, timing })
+    })
+}
+
+/// Which expression every output is.
+pub(crate) fn expression_of(ensemble: &Ensemble) -> Result<Expression, Fault> {
+    run_on_symbols(ensemble, |_| (), |machine, _| machine.expression())
+}
+
+fn run_on_symbols<W: FnMut(Write<'_>), R>(
+    ensemble: &Ensemble,
+    watch: W,
+    finish: impl FnOnce(&Machine<'_, W>, Timing) -> Result<R, Fault>,
+) -> Result<R, Fault> {
     let Ensemble { problem, schedules, blocks, .. } = ensemble;
     let ranks = problem.ranks();
     if schedules.len() != ranks || schedules.iter().enumerate().any(|(rank, schedule)| schedule.rank != rank) {
@@ -150,8 +166,7 @@ pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Resu
         watch,
     };
     let timing = run(schedules, &problem.topology, &matching, |event| machine.event(event))?;
-    let (ordered, identical) = machine.judge()?;
-    Ok(Report { ordered, identical, timing })
+    finish(&machine, timing)
 }
 
 /// A message under way: its symbols, and in a barrier what its sender knew.
@@ -319,6 +334,23 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
             }
         }
         Ok((ordered, identical))
+    }
+
+    /// What the outputs are, where there is something in them.
+    fn expression(&self) -> Result<Expression, Fault> {
+        let Ensemble { problem, blocks, .. } = self.ensemble;
+        let fingerprints = self.symbols.fingerprints();
+        let of_rank = |rank| {
+            let size = |position| problem.block_size(problem.block_at(Space::Output, rank, position, *blocks));
+            let output = |position| {
+                let symbol = self.memory.output(rank, position).ok_or(Fault::Missing { rank, position })?;
+                Ok(fingerprints.of(symbol))
+            };
+            let positions = 0..problem.extent(Space::Output, rank, *blocks);
+            positions.filter(|&position| size(position) > 0).map(output).collect()
+        };
+        let outputs = (0..problem.ranks()).map(of_rank).collect::<Result<Vec<Vec<_>>, Fault>>()?;
+        Ok(Expression::of_outputs(outputs))
     }
 }
 

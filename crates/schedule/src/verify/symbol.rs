@@ -7,8 +7,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use super::Fault;
+use crate::expression::Fingerprint;
 
-const EXPRESSION: u64 = 1 << 63;
+const COMBINED: u64 = 1 << 63;
 const BLOCK_BITS: u32 = 40;
 
 /// The value of one block, as an expression over the ranks' contributions.
@@ -24,12 +25,17 @@ impl Symbol {
     /// The rank and block of a contribution; `None` for a combined value.
     pub(super) fn contribution(self) -> Option<(usize, usize)> {
         let block = self.0 & ((1 << BLOCK_BITS) - 1);
-        (self.0 & EXPRESSION == 0).then_some(((self.0 >> BLOCK_BITS) as usize, block as usize))
+        (self.0 & COMBINED == 0).then_some(((self.0 >> BLOCK_BITS) as usize, block as usize))
+    }
+
+    /// Of a combined value: its place among all combinations.
+    fn index(self) -> usize {
+        (self.0 & !COMBINED) as usize
     }
 }
 
 /// `left op right`, with what is known of it.
-struct Expression {
+struct Combination {
     block: usize,
     /// Runs of contributing ranks, ascending, disjoint, not touching: first and one past last.
     ranks: Vec<(u32, u32)>,
@@ -37,10 +43,10 @@ struct Expression {
     ordered: bool,
 }
 
-/// All expressions of one run.
+/// All combinations of one run.
 #[derive(Default)]
 pub(super) struct Symbols {
-    expressions: Vec<Expression>,
+    combinations: Vec<Combination>,
     known: HashMap<(Symbol, Symbol), Symbol, BuildHasherDefault<Mix>>,
 }
 
@@ -74,18 +80,18 @@ impl Symbols {
         let ascending = left_ranks[left_ranks.len() - 1].1 <= right_ranks[0].0;
         let ordered = ascending && self.ordered(left) && self.ordered(right);
         let ranks = union(left_ranks, right_ranks).map_err(|contributor| Clash::Twice { contributor, block })?;
-        let symbol = Symbol(EXPRESSION | self.expressions.len() as u64);
-        self.expressions.push(Expression { block, ranks, ordered });
+        let symbol = Symbol(COMBINED | self.combinations.len() as u64);
+        self.combinations.push(Combination { block, ranks, ordered });
         self.known.insert((left, right), symbol);
         Ok(symbol)
     }
 
     pub(super) fn block(&self, symbol: Symbol) -> usize {
-        symbol.contribution().map_or_else(|| self.expression(symbol).block, |(_, block)| block)
+        symbol.contribution().map_or_else(|| self.combination(symbol).block, |(_, block)| block)
     }
 
     pub(super) fn ordered(&self, symbol: Symbol) -> bool {
-        symbol.contribution().is_some() || self.expression(symbol).ordered
+        symbol.contribution().is_some() || self.combination(symbol).ordered
     }
 
     /// Whether these ranks have contributed, and no other.
@@ -102,8 +108,21 @@ impl Symbols {
         format!("block {} of rank {}", self.block(symbol), ranks.join(","))
     }
 
-    fn expression(&self, symbol: Symbol) -> &Expression {
-        &self.expressions[(symbol.0 & !EXPRESSION) as usize]
+    /// The names of all combinations. Symbols differ from block to block, these do not.
+    pub(super) fn fingerprints(&self) -> Fingerprints {
+        let mut combined: Vec<_> = self.known.iter().map(|(&operands, &symbol)| (symbol.0, operands)).collect();
+        combined.sort_unstable_by_key(|&(symbol, _)| symbol);
+        // Operands are older than what they are combined to.
+        let mut fingerprints = Fingerprints(Vec::with_capacity(combined.len()));
+        for (_, (left, right)) in combined {
+            let name = fingerprints.of(left).combine(fingerprints.of(right));
+            fingerprints.0.push(name);
+        }
+        fingerprints
+    }
+
+    fn combination(&self, symbol: Symbol) -> &Combination {
+        &self.combinations[symbol.index()]
     }
 
     /// The runs of contributing ranks; `own` has room for the one run of a contribution.
@@ -113,7 +132,19 @@ impl Symbols {
                 own[0] = (rank as u32, rank as u32 + 1);
                 own
             }
-            None => &self.expression(symbol).ranks,
+            None => &self.combination(symbol).ranks,
+        }
+    }
+}
+
+/// What each combination of a run is called outside of it.
+pub(super) struct Fingerprints(Vec<Fingerprint>);
+
+impl Fingerprints {
+    pub(super) fn of(&self, symbol: Symbol) -> Fingerprint {
+        match symbol.contribution() {
+            Some((rank, _)) => Fingerprint::number(rank),
+            None => self.0[symbol.index()],
         }
     }
 }

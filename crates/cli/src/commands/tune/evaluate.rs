@@ -11,10 +11,10 @@ use indicatif::ProgressBar;
 
 use super::settle::{contest, still_on};
 use super::shapes::{self, Shape};
-use super::stats::{Middle, fastest, median, ratio};
 use super::{Stop, candidates};
 use crate::failure::Result;
 use crate::screen;
+use allhands::stats::{Middle, fastest, median, ratio};
 
 /// The library's own choice beside everything else, at one place.
 pub(super) struct Regret {

@@ -6,7 +6,6 @@ mod files;
 mod machine;
 mod settle;
 mod shapes;
-mod stats;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

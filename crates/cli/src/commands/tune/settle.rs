@@ -5,8 +5,8 @@ use allhands_schedule::Collective;
 use indicatif::ProgressBar;
 
 use super::Stop;
-use super::stats::{fastest, median, ratio, tenth};
 use crate::commands::bench::measure::{Contest, Job, Judge};
+use allhands::stats::{fastest, median, ratio, tenth};
 
 /// After so many rounds, what clearly takes longer than the fastest by more than a factor has no further turns. Those who stay
 /// near it stay long: between cells, their times are compared too.

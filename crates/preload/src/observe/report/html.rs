@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::learning::{LEARNED, Learning};
 use super::units::{size, time, up_to};
 use super::whole::{Compared, Gain, Row, Share, Whole};
 
@@ -13,7 +14,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) fn page(whole: &Whole) -> String {
     let title = format!("Collectives of {} ranks", whole.ranks);
     let (bars, calls) = (chart(&whole.shares), calls(&whole.rows));
-    let (facts, compared) = (facts(whole), compared(&whole.compared));
+    let (facts, compared, learned) = (facts(whole), compared(&whole.compared), learned(whole.learned.as_ref()));
     let mpi = escaped(&whole.mpi);
     format!(
         "<!DOCTYPE html>
@@ -31,7 +32,7 @@ pub(super) fn page(whole: &Whole) -> String {
 <p>on {mpi}</p>
 {facts}<h2>Where the time went</h2>
 <p>Time that a rank spent in each collective, waiting for others included; the mean of all ranks.</p>
-{bars}{compared}<h2>Calls</h2>
+{bars}{compared}{learned}<h2>Calls</h2>
 <p>Calls and data of all ranks together, time of the rank that took longest; bytes of a block or a vector.</p>
 {calls}<footer>allhands {version}</footer>
 </main>
@@ -41,6 +42,21 @@ pub(super) fn page(whole: &Whole) -> String {
 </html>
 ",
         version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// What was learned, if anything was.
+fn learned(learned: Option<&Learning>) -> String {
+    let Some(learned) = learned else { return String::new() };
+    let row = |cells: &[String], tag: &str| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = learned.rows.iter().map(|lesson| row(&lesson.cells(), "td")).collect();
+    let headings = row(&LEARNED.map(String::from), "th");
+    let summary = escaped(&learned.summary()).into_owned();
+    format!(
+        "<h2>Learned</h2>\n<p>{summary}</p>\n<div class=\"panel\"><table><thead>{headings}</thead><tbody>{rows}</tbody></table></div>\n"
     )
 }
 

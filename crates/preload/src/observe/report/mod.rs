@@ -2,19 +2,25 @@
 
 mod calls;
 mod html;
+mod learning;
 mod samples;
 mod table;
 mod units;
 mod whole;
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use allhands_mpi::Mpi;
 
+use super::lessons::Lessons;
 use super::observer::{Observer, Served, Turn};
 use calls::Calls;
+use learning::Learning;
 pub(super) use units::class;
 use whole::{Part, Whole};
+
+use allhands_call::locks::lock;
 
 /// The calls of this rank, and where the report goes.
 pub(super) struct Report {
@@ -22,6 +28,7 @@ pub(super) struct Report {
     /// `1` for the standard error, else a file.
     wanted: String,
     calls: Calls,
+    learned: Mutex<Option<Learning>>,
 }
 
 impl Observer for Report {
@@ -36,6 +43,10 @@ impl Observer for Report {
         }
     }
 
+    fn learned(&self, lessons: &Lessons) {
+        *lock(&self.learned) = Learning::of(lessons);
+    }
+
     fn publishes(&self) {
         if let Err(error) = self.publish() {
             eprintln!("allhands: there is no report: {error}");
@@ -46,7 +57,7 @@ impl Observer for Report {
 impl Report {
     /// `wanted`: where it goes.
     pub(super) fn new(mpi: &'static Mpi, wanted: &str) -> Report {
-        Report { mpi, wanted: wanted.into(), calls: Calls::default() }
+        Report { mpi, wanted: wanted.into(), calls: Calls::default(), learned: Mutex::default() }
     }
 
     /// Brings the calls of all ranks to the first, which writes them to where the user wants them. Collective over the world.
@@ -61,7 +72,8 @@ impl Report {
         let name = mpi.library_version().unwrap_or_default();
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
-        write(&Whole::of(parts, name, topology), &self.wanted);
+        let learned = lock(&self.learned).take();
+        write(&Whole { learned, ..Whole::of(parts, name, topology) }, &self.wanted);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The report as text.
 
+use super::learning::{LEARNED, Lesson};
 use super::units::{size, time, up_to};
 use super::whole::{Compared, Gain, Row, Whole};
 
@@ -20,6 +21,10 @@ pub(super) fn text(whole: &Whole) -> String {
     if !whole.compared.is_empty() {
         text += "\ncompared by turns: the median time of a call on a rank, the mean of all ranks\n";
         text += &aligned(COMPARED, whole.compared.iter().map(sides), 1..6);
+    }
+    if let Some(learned) = &whole.learned {
+        text += &format!("\n{}\n", learned.summary());
+        text += &aligned(LEARNED, learned.rows.iter().map(Lesson::cells), 1..4);
     }
     text
 }

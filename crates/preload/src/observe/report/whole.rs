@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use super::learning::Learning;
+
 /// Calls that are one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
@@ -84,6 +86,8 @@ pub(super) struct Whole {
     pub(super) shares: Vec<Share>,
     pub(super) rows: Vec<Row>,
     pub(super) compared: Vec<Compared>,
+    /// What was learned on communicators that the first rank is in.
+    pub(super) learned: Option<Learning>,
 }
 
 impl Whole {
@@ -98,6 +102,7 @@ impl Whole {
             shares: shares(&parts),
             rows: merged(parts.iter().flat_map(|part| part.rows.iter().cloned())),
             compared: weighed(parts.into_iter().flat_map(|part| part.compared)),
+            learned: None,
         }
     }
 

@@ -6,7 +6,7 @@ use allhands::{Comm, Op, Options, Plan};
 
 use super::fit::Sample;
 use crate::commands::tune::shapes::rest;
-use crate::commands::tune::stats::{median, tenth};
+use allhands::stats::{median, tenth};
 
 /// Something that all ranks of a communicator do together.
 pub(super) type Action = Box<dyn FnMut() -> allhands::Result<()>>;

@@ -1,15 +1,23 @@
-//! Medians, and how sure they are.
+//! Medians, and how sure they are: what `tune`, `bench` and learning judge times by.
 
 /// A median, and an interval that holds the true one in about 95 of 100 cases, whatever the distribution: between order statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Middle {
-    pub(super) median: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub struct Middle {
+    /// The median.
+    pub median: f64,
+    /// Where the interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
 }
 
 /// The middle of some values; of none, not a number.
-pub(super) fn middle(values: &[f64]) -> Middle {
+///
+/// ```
+/// let middle = allhands::stats::middle(&[3.0, 1.0]);
+/// assert_eq!((middle.median, middle.low, middle.high), (2.0, 1.0, 3.0));
+/// ```
+pub fn middle(values: &[f64]) -> Middle {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
@@ -22,24 +30,41 @@ pub(super) fn middle(values: &[f64]) -> Middle {
 }
 
 /// The median alone.
-pub(super) fn median(values: &[f64]) -> f64 {
+///
+/// ```
+/// assert_eq!(allhands::stats::median(&[5.0, 1.0, 9.0]), 5.0);
+/// ```
+pub fn median(values: &[f64]) -> f64 {
     middle(values).median
 }
 
 /// The value below which so many tenths of the others lie.
-pub(super) fn tenth(values: &[f64], tenths: usize) -> f64 {
+///
+/// ```
+/// let values: Vec<f64> = (1..=100).map(f64::from).collect();
+/// assert_eq!(allhands::stats::tenth(&values, 9), 90.0);
+/// ```
+pub fn tenth(values: &[f64], tenths: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get((sorted.len().max(1) - 1) * tenths / 10).copied().unwrap_or(f64::NAN)
 }
 
 /// How many times as long one takes as the other, from the rounds in which both had a turn: what disturbs a round disturbs both.
-pub(super) fn ratio(one: &[f64], other: &[f64]) -> Middle {
+///
+/// ```
+/// assert_eq!(allhands::stats::ratio(&[2.0, 20.0, 2.0], &[1.0, 10.0, 1.0]).median, 2.0);
+/// ```
+pub fn ratio(one: &[f64], other: &[f64]) -> Middle {
     middle(&one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>())
 }
 
 /// The one with the least median among some, if any of them was measured.
-pub(super) fn fastest(times: &[Vec<f64>], among: &[usize]) -> Option<usize> {
+///
+/// ```
+/// assert_eq!(allhands::stats::fastest(&[vec![2.0], vec![1.0], vec![]], &[0, 1, 2]), Some(1));
+/// ```
+pub fn fastest(times: &[Vec<f64>], among: &[usize]) -> Option<usize> {
     let measured = among.iter().copied().filter(|&index| !times[index].is_empty());
     measured.min_by(|&one, &other| median(&times[one]).total_cmp(&median(&times[other])))
 }

@@ -1,0 +1,49 @@
+//! What learning may cost.
+
+/// Of the time in collectives, so much may be spent on learning.
+const OF_COLLECTIVES: f64 = 0.01;
+/// Of the run.
+const OF_THE_RUN: f64 = 0.005;
+
+/// What was spent on learning beside calls, and what all ranks know of the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// Seconds that were spent on making plans and on exchanges.
+    pub(crate) aside: f64,
+    /// Seconds since the run began, when that was told last.
+    run: f64,
+    /// Seconds that an exchange took, and how many there were.
+    pub(crate) exchange: f64,
+    pub(crate) exchanges: u64,
+}
+
+impl Ledger {
+    /// What ranks have told each other.
+    pub(crate) fn told(&mut self, aside: f64, run: f64, exchange: f64) {
+        self.aside += aside + exchange;
+        self.run = run;
+        self.exchange = self.exchange.max(exchange);
+        self.exchanges += 1;
+    }
+
+    /// Seconds that may still be spent, where calls took so many in all, and tries so many of them.
+    pub(crate) fn left(&self, spent: f64, in_collectives: f64) -> f64 {
+        (OF_COLLECTIVES * in_collectives).min(OF_THE_RUN * self.run) - self.aside - spent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lesser_share_counts_and_what_was_spent_is_gone() {
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.left(0.0, 5.0), 0.0, "nothing is known of the run");
+        ledger.told(0.01, 10.0, 0.002);
+        // 1 % of 2 s, and 0.5 % of 10 s.
+        assert!((ledger.left(0.003, 2.0) - (0.02 - 0.012 - 0.003)).abs() < 1e-12);
+        assert!((ledger.left(0.0, 1000.0) - (0.05 - 0.012)).abs() < 1e-12);
+        assert!(ledger.left(0.1, 2.0) < 0.0);
+    }
+}

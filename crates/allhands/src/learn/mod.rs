@@ -1,0 +1,301 @@
+//! Learning while the program runs: for calls that come often, candidates take turns, and the fastest serves from then on.
+//!
+//! **Nobody decides alone.** Who serves a call follows from how many calls its communicator has seen and from times that its ranks have told each
+//! other: now and then one of its calls begins with an allreduce of a few words, the longest time of any rank for every turn, and what
+//! follows from them follows on all ranks at once. (A collective may make ranks wait for each other, whatever else it does.)
+//!
+//! **What it may cost.** A try costs what it takes longer than who serves, and making plans and telling times cost what they take. Nothing is tried that would bring the
+//! sum beyond 1 % of the time in collectives, or 0.5 % of the run. Time in collectives is counted as calls times what one takes, so that calls which are settled need
+//! no clock.
+//!
+//! **Bits.** Where operands are rounded only algorithms that evaluate the same expression take turns; others are tried beside calls, on copies, for the next run.
+//!
+//! What is learned is remembered in a file of the form of a tuning file: see [`Memory`].
+
+mod ledger;
+mod memory;
+mod trial;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use allhands_schedule::Collective;
+
+use crate::server::Server;
+use crate::tuning::Time;
+pub(crate) use ledger::Ledger;
+pub(crate) use memory::LEARN;
+pub use memory::{Memory, Setting};
+pub(crate) use trial::Pace;
+use trial::{Kind, Trial};
+
+/// Calls that are learned about together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Subject {
+    pub(crate) collective: Collective,
+    /// The class of their size.
+    pub(crate) class: usize,
+    pub(crate) commutative: bool,
+    /// The root of a reduction that rounds: others have other expressions, perhaps. None where nothing is rounded.
+    pub(crate) rounds: Option<usize>,
+}
+
+/// Who serves a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Who.
+    pub server: Server,
+    /// Why, in words; none if that one would serve if nothing were learned.
+    pub why: Option<String>,
+    /// Whether it is tried: how long it takes is to be told.
+    pub tried: bool,
+    /// Who is tried beside the call, on copies of what it is given, after it; that is to be timed then, not the call.
+    pub beside: Option<Server>,
+    /// So many calls after this one are served alike, without asking.
+    pub rest: u64,
+}
+
+/// Who might serve a subject.
+#[derive(Debug, Default)]
+pub(crate) struct Rivals {
+    /// Who may take turns, and how many times as long as who serves they are expected to take.
+    pub(crate) open: Vec<(Server, f64)>,
+    /// Who may be tried beside calls only.
+    pub(crate) beside: Vec<(Server, f64)>,
+}
+
+/// What was learned of one kind of calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lesson {
+    /// The collective.
+    pub collective: Collective,
+    /// The largest size of its class, in bytes of a block or of the vector.
+    pub bytes: usize,
+    /// Calls so far.
+    pub calls: u64,
+    /// Who serves.
+    pub server: Server,
+    /// Who was tried, the fastest first.
+    pub tried: Vec<Time>,
+    /// Whether it is settled.
+    pub settled: bool,
+    /// Seconds that calls took less than without learning, and that were spent on learning.
+    pub gained: f64,
+    /// See [`gained`](Lesson::gained).
+    pub spent: f64,
+}
+
+/// Why somebody serves who is tried.
+const TRY: &str = "a try, to learn who is fastest";
+/// So many turns are told at once.
+const TURNS: usize = 29;
+/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, and the turns.
+pub(crate) const WORDS: usize = TURNS + 3;
+/// More subjects than this are not learned about.
+const MOST_SUBJECTS: usize = 1024;
+
+/// What a communicator learns.
+#[derive(Debug)]
+pub(crate) struct Learner {
+    pace: Pace,
+    began: Instant,
+    index: HashMap<Subject, usize>,
+    topics: Vec<Topic>,
+    untold: Vec<Untold>,
+    ledger: Ledger,
+    /// Seconds that this rank spent beside calls, and in the last exchange, and has not told.
+    aside: f64,
+    exchanging: f64,
+}
+
+#[derive(Debug)]
+struct Topic {
+    subject: Subject,
+    trial: Trial,
+    /// Who is tried beside calls, once the rest is settled.
+    outside: Vec<(Server, f64)>,
+    beside: Option<Trial>,
+}
+
+/// A turn that this rank has timed, or is about to.
+#[derive(Debug)]
+struct Untold {
+    topic: usize,
+    beside: bool,
+    candidate: usize,
+    kind: Kind,
+    seconds: f64,
+}
+
+impl Learner {
+    /// `began`: when the run did.
+    pub(crate) fn new(pace: Pace, began: Instant) -> Learner {
+        Learner {
+            pace,
+            began,
+            index: HashMap::new(),
+            topics: Vec::new(),
+            untold: Vec::new(),
+            ledger: Ledger::default(),
+            aside: 0.0,
+            exchanging: 0.0,
+        }
+    }
+
+    /// The number of a subject. At its first call `serving` says who serves without learning, and how long that took earlier, if that is known.
+    pub(crate) fn topic(
+        &mut self,
+        subject: Subject,
+        serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
+    ) -> Option<usize> {
+        if let Some(known) = self.index.get(&subject) {
+            return Some(*known);
+        }
+        if self.topics.len() >= MOST_SUBJECTS {
+            return None;
+        }
+        let (server, remembered) = serving()?;
+        let topic = self.topics.len();
+        let trial = Trial::new(self.pace, server, remembered);
+        self.topics.push(Topic { subject: subject.clone(), trial, outside: Vec::new(), beside: None });
+        self.index.insert(subject, topic);
+        Some(topic)
+    }
+
+    /// Whether ranks are to tell each other times before the next call of a subject is served.
+    pub(crate) fn exchange_is_due(&self, topic: usize) -> bool {
+        let Topic { trial, beside, .. } = &self.topics[topic];
+        let waits = trial.waits() || beside.as_ref().is_some_and(Trial::waits) || self.untold.len() == TURNS;
+        waits && (self.pace.at_any_cost || self.ledger.exchanges == 0 || self.ledger.exchange <= self.left())
+    }
+
+    /// This rank's words for an exchange, of which all ranks get the greatest.
+    pub(crate) fn words(&mut self) -> [u64; WORDS] {
+        let nanoseconds = |seconds: f64| (seconds * 1e9) as u64;
+        let mut words = [0; WORDS];
+        words[0] = nanoseconds(std::mem::take(&mut self.aside));
+        words[1] = self.began.elapsed().as_nanos() as u64;
+        words[2] = nanoseconds(std::mem::take(&mut self.exchanging));
+        for (word, untold) in words[3..].iter_mut().zip(&self.untold) {
+            // Something took some time.
+            *word = nanoseconds(untold.seconds).max(1);
+        }
+        words
+    }
+
+    /// What all have told; the subjects that are settled by it.
+    pub(crate) fn told(&mut self, words: &[u64; WORDS], took: Duration) -> Vec<usize> {
+        let seconds = |word: u64| word as f64 * 1e-9;
+        self.exchanging += took.as_secs_f64();
+        self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]));
+        for (untold, word) in self.untold.drain(..).zip(&words[3..]) {
+            let Topic { trial, beside, .. } = &mut self.topics[untold.topic];
+            let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
+            trial.learn(untold.candidate, untold.kind, seconds(*word));
+        }
+        let mut settled = Vec::new();
+        for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
+            let now = trial.judge();
+            if beside.as_mut().is_some_and(Trial::judge) | now {
+                settled.push(number);
+            }
+        }
+        settled
+    }
+
+    /// Seconds that may still be spent.
+    fn left(&self) -> f64 {
+        let (mut spent, mut in_collectives) = (0.0, 0.0);
+        for Topic { trial, beside, .. } in &self.topics {
+            spent += trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent);
+            in_collectives += trial.calls as f64 * trial.usual.unwrap_or(0.0);
+        }
+        self.ledger.left(spent, in_collectives)
+    }
+
+    /// Whether it is to be said now who might serve a subject.
+    pub(crate) fn asks_for_rivals(&self, topic: usize) -> bool {
+        self.topics[topic].trial.asks_for_candidates()
+    }
+
+    /// Who serves a subject, and how long a call takes, in seconds.
+    pub(crate) fn serving(&self, topic: usize) -> (&Server, f64) {
+        let trial = &self.topics[topic].trial;
+        (trial.server(), trial.usual.unwrap_or(0.0))
+    }
+
+    /// Who might serve a subject.
+    pub(crate) fn propose(&mut self, topic: usize, rivals: Rivals) {
+        let topic = &mut self.topics[topic];
+        topic.trial.propose(rivals.open);
+        (topic.outside, topic.beside) = (rivals.beside, None);
+    }
+
+    /// Who serves the next call of a subject. The first of its shape is served as usual: for others there would be a plan to make.
+    pub(crate) fn turn(&mut self, number: usize, first_of_its_shape: bool) -> Turn {
+        let left = self.left();
+        let Topic { trial, outside, beside, .. } = &mut self.topics[number];
+        if first_of_its_shape || self.untold.len() == TURNS {
+            trial.pass();
+            return Turn { server: trial.server().clone(), why: trial.why(), tried: false, beside: None, rest: 0 };
+        }
+        let mut aside = None;
+        if trial.is_settled() && !trial.is_due(left) && !outside.is_empty() {
+            let usual = trial.usual.unwrap_or(0.0);
+            let beside =
+                beside.get_or_insert_with(|| Trial::beside(self.pace, trial.server().clone(), usual, outside.clone()));
+            if !beside.is_settled() {
+                let tried = beside.next(left, u64::MAX);
+                aside = Some((tried, beside.candidates[tried.candidate].server.clone()));
+            }
+        }
+        let turn = trial.next(left, aside.as_ref().map_or(u64::MAX, |(tried, _)| tried.rest));
+        let aside = aside.and_then(|(tried, server)| Some((tried.candidate, tried.timed?, server)));
+        let server = trial.candidates[turn.candidate].server.clone();
+        let why = if server == *trial.server() { trial.why() } else { Some(TRY.into()) };
+        if let Some(kind) = turn.timed {
+            self.untold.push(Untold { topic: number, beside: false, candidate: turn.candidate, kind, seconds: 0.0 });
+        } else if let Some((candidate, kind, _)) = &aside {
+            self.untold.push(Untold { topic: number, beside: true, candidate: *candidate, kind: *kind, seconds: 0.0 });
+        }
+        Turn { server, why, tried: turn.timed.is_some(), beside: aside.map(|(_, _, server)| server), rest: turn.rest }
+    }
+
+    /// How long the turn took that was given last, on this rank.
+    pub(crate) fn took(&mut self, time: Duration) {
+        if let Some(untold) = self.untold.last_mut() {
+            untold.seconds = time.as_secs_f64();
+        }
+    }
+
+    /// This rank spent some time beside calls, to learn.
+    pub(crate) fn spent(&mut self, time: Duration) {
+        self.aside += time.as_secs_f64();
+    }
+
+    /// What was learned of a subject.
+    pub(crate) fn lesson(&self, topic: usize) -> Lesson {
+        let Topic { subject, trial, beside, .. } = &self.topics[topic];
+        let outside = beside.iter().flat_map(|beside| beside.tried().into_iter().skip(1));
+        let mut tried: Vec<Time> = trial.tried().into_iter().chain(outside).collect();
+        tried.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
+        Lesson {
+            collective: subject.collective,
+            bytes: subject.class,
+            calls: trial.calls,
+            server: trial.server().clone(),
+            tried,
+            settled: trial.is_settled(),
+            gained: trial.gained,
+            spent: trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent),
+        }
+    }
+
+    /// What was learned at all, and what was spent that belongs to no subject.
+    pub(crate) fn lessons(&self) -> (Vec<Lesson>, f64) {
+        ((0..self.topics.len()).map(|topic| self.lesson(topic)).collect(), self.ledger.aside)
+    }
+}
+
+#[cfg(test)]
+mod tests;

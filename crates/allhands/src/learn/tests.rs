@@ -1,0 +1,256 @@
+//! Ranks that learn from times which the test makes up: no clock is read.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn subject(class: usize) -> Subject {
+    Subject { collective: Collective::Allreduce, class, commutative: true, rounds: None }
+}
+
+fn server(name: &str) -> Server {
+    Server::parse(Collective::Allreduce, name).unwrap()
+}
+
+const NAMES: [&str; 4] = ["recursive-doubling", "nap", "rabenseifner", "mpi"];
+
+/// So many ranks, each with what it has learned.
+struct Ranks {
+    all: Vec<Learner>,
+    /// Seconds since the run began, and in calls.
+    now: f64,
+    in_calls: f64,
+    /// Who served how often.
+    served: [u64; 4],
+    exchanges: u64,
+    changes: u64,
+    last: Option<Server>,
+}
+
+impl Ranks {
+    fn new(ranks: usize, pace: Pace) -> Ranks {
+        let began = Instant::now();
+        let all = (0..ranks).map(|_| Learner::new(pace, began)).collect();
+        Ranks { all, now: 1.0, in_calls: 0.0, served: [0; 4], exchanges: 0, changes: 0, last: None }
+    }
+
+    /// Everybody tells the times; an exchange takes a microsecond.
+    fn exchange(&mut self) {
+        let mut greatest = [0; WORDS];
+        for learner in &mut self.all {
+            let mut words = learner.words();
+            words[1] = (self.now * 1e9) as u64;
+            greatest.iter_mut().zip(words).for_each(|(most, word)| *most = (*most).max(word));
+        }
+        self.all.iter_mut().for_each(|learner| drop(learner.told(&greatest, Duration::from_micros(1))));
+        self.exchanges += 1;
+        self.now += 1e-6;
+    }
+
+    /// A call of a subject, and those that are served alike, of which `most` come; `time` is that of a rank's call by somebody. How many calls it was.
+    fn call(&mut self, subject: &Subject, most: u64, time: &mut dyn FnMut(usize, usize) -> f64) -> u64 {
+        let first = server(NAMES[0]);
+        let topics: Vec<usize> = self
+            .all
+            .iter_mut()
+            .map(|learner| learner.topic(subject.clone(), || Some((first.clone(), None))).unwrap())
+            .collect();
+        let topic = topics[0];
+        assert!(topics.iter().all(|other| *other == topic));
+        let due: Vec<bool> = self.all.iter().map(|learner| learner.exchange_is_due(topic)).collect();
+        assert!(due.iter().all(|other| *other == due[0]), "ranks disagree on whether they tell each other times");
+        if due[0] {
+            self.exchange();
+        }
+        for learner in &mut self.all {
+            if learner.asks_for_rivals(topic) {
+                let open = NAMES[1..].iter().map(|name| (server(name), 1.3)).collect();
+                learner.propose(topic, Rivals { open, beside: Vec::new() });
+            }
+        }
+        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, false)).collect();
+        assert!(turns.iter().all(|turn| *turn == turns[0]), "ranks disagree on who serves");
+        let Turn { server, tried, rest, .. } = &turns[0];
+        let who = NAMES.iter().position(|name| *name == server.to_string()).unwrap();
+        let calls = (1 + rest).min(most);
+        let mut slowest = 0.0f64;
+        for (rank, learner) in self.all.iter_mut().enumerate() {
+            let took = time(rank, who);
+            slowest = slowest.max(took);
+            if *tried {
+                learner.took(Duration::from_secs_f64(took));
+            }
+        }
+        self.served[who] += calls;
+        self.in_calls += slowest * calls as f64;
+        self.now += slowest * calls as f64;
+        if !tried {
+            self.changes += u64::from(self.last.as_ref().is_some_and(|last| last != server));
+            self.last = Some(server.clone());
+        }
+        calls
+    }
+
+    fn lesson(&self) -> Lesson {
+        self.all[0].lesson(0)
+    }
+}
+
+/// Numbers in 0..1 from a seed.
+fn random(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[test]
+fn the_fastest_serves_in_the_end_and_what_that_took_is_bounded() {
+    for (winner, times) in [
+        (0, [10e-6, 11e-6, 14e-6, 25e-6]),
+        (1, [10e-6, 8e-6, 12e-6, 12e-6]),
+        (2, [10e-6, 9.8e-6, 5e-6, 20e-6]),
+        (3, [10e-6, 12e-6, 15e-6, 6e-6]),
+    ] {
+        let mut ranks = Ranks::new(4, Pace::USUAL);
+        let mut noise = random(7);
+        let mut calls = 0;
+        while calls < 20_000 {
+            calls += ranks.call(&subject(8), 20_000 - calls, &mut |_, who| times[who] * (1.0 + 0.1 * noise()));
+        }
+        let lesson = ranks.lesson();
+        assert!(lesson.settled, "{lesson:?}");
+        assert_eq!(lesson.server.to_string(), NAMES[winner], "{lesson:?}");
+        let spent: f64 = lesson.spent + ranks.exchanges as f64 * 1e-6;
+        assert!(spent < 0.011 * ranks.in_calls, "{spent} of {}", ranks.in_calls);
+        let least = ranks.served.iter().sum::<u64>() - ranks.served[winner];
+        assert!(winner == 0 || least < 4000, "{:?}", ranks.served);
+        assert!(ranks.changes <= 2, "{}", ranks.changes);
+        assert!(winner == 0 || lesson.gained > 0.0);
+    }
+}
+
+#[test]
+fn who_is_hopeless_has_one_turn_or_two() {
+    let mut ranks = Ranks::new(2, Pace::USUAL);
+    let times = [10e-6, 40e-6, 11e-6, 7e-3];
+    let mut calls = 0;
+    while calls < 50_000 {
+        calls += ranks.call(&subject(8), 50_000 - calls, &mut |_, who| times[who]);
+    }
+    assert_eq!(ranks.served[3], 1, "hopeless at first sight");
+    assert!(ranks.served[1] <= 3, "{:?}", ranks.served);
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[0]);
+}
+
+#[test]
+fn load_that_comes_and_goes_changes_nothing() {
+    // Times as they were recorded in jobs beside which another process computed for a third of the time: calls take up to eight times
+    // as long then, whoever serves.
+    for seed in 0..20 {
+        let mut ranks = Ranks::new(4, Pace::USUAL);
+        let mut noise = random(seed);
+        let times = [10e-6, 8e-6, 12e-6, 20e-6];
+        let mut calls = 0;
+        while calls < 60_000 {
+            let loaded = (calls / 10_000) % 3 == 1;
+            calls += ranks.call(&subject(8), 60_000 - calls, &mut |_, who| {
+                let load = if loaded { 1.0 + 7.0 * noise() } else { 1.0 + 0.05 * noise() };
+                times[who] * load
+            });
+        }
+        assert_eq!(ranks.lesson().server.to_string(), NAMES[1], "seed {seed}: {:?}", ranks.lesson());
+        assert!(ranks.changes <= 2, "seed {seed}: {} changes", ranks.changes);
+        assert!(ranks.served[1] > 50_000, "seed {seed}: {:?}", ranks.served);
+    }
+}
+
+#[test]
+fn who_becomes_faster_is_found_when_times_drift() {
+    let mut ranks = Ranks::new(2, Pace::USUAL);
+    let (before, after) = ([10e-6, 12e-6, 15e-6, 20e-6], [40e-6, 12e-6, 15e-6, 20e-6]);
+    let mut calls = 0;
+    while calls < 40_000 {
+        let times = if calls < 10_000 { before } else { after };
+        calls += ranks.call(&subject(8), 40_000 - calls, &mut |_, who| times[who]);
+    }
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[1]);
+}
+
+#[test]
+fn what_was_remembered_is_followed_unless_it_takes_another_time() {
+    for (took, settled) in [(11e-6, true), (30e-6, false)] {
+        let mut learner = Learner::new(Pace::USUAL, Instant::now());
+        let topic = learner.topic(subject(8), || Some((server("nap"), Some(10e-6)))).unwrap();
+        let mut calls = 0;
+        while calls < 200 {
+            if learner.exchange_is_due(topic) {
+                let mut words = learner.words();
+                words[1] = 1_000_000_000;
+                learner.told(&words, Duration::ZERO);
+            }
+            let turn = learner.turn(topic, false);
+            if turn.tried {
+                learner.took(Duration::from_secs_f64(took));
+            }
+            calls += 1 + turn.rest;
+        }
+        assert_eq!(learner.lesson(topic).settled, settled);
+        assert_eq!(learner.asks_for_rivals(topic), !settled);
+    }
+}
+
+#[test]
+fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
+    let mut learner = Learner::new(Pace::USUAL, Instant::now());
+    let topic = learner.topic(subject(8), || Some((server(NAMES[0]), None))).unwrap();
+    let (mut beside, mut calls) = (0, 0);
+    while calls < 20_000 {
+        let now = 1.0 + calls as f64 * 1e-3;
+        if learner.exchange_is_due(topic) {
+            let mut words = learner.words();
+            words[1] = (now * 1e9) as u64;
+            learner.told(&words, Duration::ZERO);
+        }
+        if learner.asks_for_rivals(topic) {
+            let (open, outside) = (vec![(server("nap"), 1.1)], vec![(server("mpi"), 1.5)]);
+            learner.propose(topic, Rivals { open, beside: outside });
+        }
+        let turn = learner.turn(topic, false);
+        assert_ne!(turn.server, Server::Library, "it evaluates something else");
+        assert!(!(turn.tried && turn.beside.is_some()));
+        beside += u64::from(turn.beside.is_some());
+        let who = turn.beside.as_ref().unwrap_or(&turn.server);
+        let took = if *who == Server::Library {
+            20e-6
+        } else if *who == server("nap") {
+            90e-6
+        } else {
+            100e-6
+        };
+        learner.took(Duration::from_secs_f64(took));
+        calls += 1 + turn.rest;
+    }
+    let lesson = learner.lesson(topic);
+    assert_eq!(lesson.server, server("nap"), "{lesson:?}");
+    assert_eq!(lesson.tried[0].algorithm, "mpi");
+    assert!((lesson.tried[0].median_us - 20.0).abs() < 1.0, "{lesson:?}");
+    assert!(beside >= 8);
+}
+
+proptest! {
+    /// Whatever times ranks see, and whoever is called how often: all always do the same.
+    #[test]
+    fn ranks_never_disagree(seed in any::<u64>(), ranks in 1usize..6, eager in any::<bool>(), subjects in 1usize..5) {
+        let mut ranks = Ranks::new(ranks, if eager { Pace::EAGER } else { Pace::USUAL });
+        let (mut times, mut draw) = (random(seed), random(seed ^ 1));
+        for _ in 0..3000 {
+            let class = (draw() * subjects as f64) as usize;
+            ranks.call(&subject(class), 1, &mut |_, _| 1e-6 * (1.0 + 1e4 * times().powi(9)));
+        }
+        prop_assert!(ranks.exchanges > 0);
+    }
+}

@@ -1,0 +1,478 @@
+//! One subject of learning: who serves it, who is tried beside, and when that is settled.
+//!
+//! First some calls pass, then a few are timed. If candidates can be paid for they take turns, in rounds: in a round everybody who is still on serves one
+//! call, so that what disturbs the program disturbs all alike, and it is the ratios within rounds that are judged. Who is clearly slower is
+//! dropped, the sooner the slower it is. What is settled is looked at again after a thousand calls; if it takes another time than it did, all are tried anew.
+//!
+//! Nothing here depends on anything but what all ranks know alike: how many calls there were, and times that they have told each other.
+
+use crate::server::Server;
+use crate::stats::{fastest, median, ratio, tenth};
+use crate::tuning::Time;
+
+/// How soon things are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// So many calls pass before one is timed.
+    pub(crate) unseen: u64,
+    /// So many are timed to know who serves.
+    pub(crate) looks: usize,
+    /// So many calls pass before it is asked again whether something can be paid for.
+    pub(crate) pause: u64,
+    /// More rounds settle nothing further.
+    pub(crate) most_rounds: usize,
+    /// After so many calls what is settled is looked at again.
+    pub(crate) again: u64,
+    /// Whether it does not matter what is spent.
+    pub(crate) at_any_cost: bool,
+}
+
+impl Pace {
+    /// That of programs.
+    pub(crate) const USUAL: Pace =
+        Pace { unseen: 8, looks: 3, pause: 16, most_rounds: 16, again: 1000, at_any_cost: false };
+    /// For tests: everything is tried as soon as there are calls, and over again.
+    pub(crate) const EAGER: Pace = Pace { unseen: 1, looks: 1, pause: 1, most_rounds: 2, again: 4, at_any_cost: true };
+}
+
+/// After so many rounds, what takes longer than the fastest by more than a factor is tried no further. After none there are the first runs, which prepare
+/// whatever is prepared once.
+const SLACK: [(usize, f64); 6] = [(0, 10.0), (1, 2.0), (2, 1.5), (4, 1.25), (8, 1.12), (16, 1.0)];
+/// From so many rounds on medians are compared; before, the fastest runs: what disturbs a run makes it longer.
+const ROUNDS_OF_MEDIANS: usize = 4;
+/// Who takes no more than this beside the other, as far as one can tell, may be the faster one.
+const CLOSE: f64 = 0.97;
+/// After so many rounds somebody who is this much faster serves at once.
+const CLEARLY: f64 = 0.9;
+/// What takes so many times as long as when it was settled, or as few, is tried anew.
+const DRIFT: f64 = 1.5;
+
+/// What somebody does whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It serves as usual, and is timed.
+    Look,
+    /// It is tried for the first time, which prepares what is prepared once.
+    First,
+    /// It takes its turn in a round.
+    Round,
+}
+
+/// Who serves a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Among the candidates.
+    pub(crate) candidate: usize,
+    /// Whether its time is wanted, and what for.
+    pub(crate) timed: Option<Kind>,
+    /// So many calls after this one are served alike, without asking.
+    pub(crate) rest: u64,
+}
+
+/// Who might serve.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) server: Server,
+    /// How many times as long as the first one it takes, by what is known before it was tried.
+    expected: f64,
+    /// The first run, and those of rounds, in seconds.
+    first: Option<f64>,
+    pub(crate) times: Vec<f64>,
+    /// Whether it still takes turns.
+    on: bool,
+    /// How often it served while its time was taken.
+    pub(crate) tried: u64,
+}
+
+impl Candidate {
+    fn new(server: Server, expected: f64) -> Candidate {
+        Candidate { server, expected: expected.max(1.0), first: None, times: Vec::new(), on: true, tried: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Unseen,
+    /// So many looks are left.
+    Look(usize),
+    /// It is known how long a call takes, but not who else might serve.
+    Seen,
+    /// Candidates are known, and wait for the means.
+    Ready,
+    /// So many have had their turn in the round of this number; that of number 0 is for first runs.
+    Round {
+        number: usize,
+        had: usize,
+    },
+    Settled,
+}
+
+/// What is learned of one kind of calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial {
+    pace: Pace,
+    /// Whether a try is made beside a call, which somebody else serves, and so costs all of its time.
+    beside: bool,
+    stage: Stage,
+    pub(crate) candidates: Vec<Candidate>,
+    /// Who serves where nobody is tried.
+    pub(crate) serving: usize,
+    /// Who would serve without learning, and how long that takes: what gains are counted from.
+    unlearned: (usize, f64),
+    /// How long a call takes, in seconds, once that is known.
+    pub(crate) usual: Option<f64>,
+    looks: Vec<f64>,
+    /// Turns that are not told yet.
+    untold: usize,
+    /// Calls so far, and how many of them since it was settled.
+    pub(crate) calls: u64,
+    settled_calls: u64,
+    /// How often it was settled.
+    pub(crate) settlements: u64,
+    pub(crate) gained: f64,
+    pub(crate) spent: f64,
+}
+
+impl Trial {
+    /// Of calls that somebody serves; with how long that took elsewhere, or earlier, if that is known.
+    pub(crate) fn new(pace: Pace, serving: Server, remembered: Option<f64>) -> Trial {
+        Trial {
+            pace,
+            beside: false,
+            stage: Stage::Unseen,
+            candidates: vec![Candidate::new(serving, 1.0)],
+            serving: 0,
+            unlearned: (0, 0.0),
+            usual: remembered,
+            looks: Vec::new(),
+            untold: 0,
+            calls: 0,
+            settled_calls: 0,
+            settlements: u64::from(remembered.is_some()),
+            gained: 0.0,
+            spent: 0.0,
+        }
+    }
+
+    /// Of tries beside calls that somebody serves in any case.
+    pub(crate) fn beside(pace: Pace, serving: Server, usual: f64, others: Vec<(Server, f64)>) -> Trial {
+        // Nobody waits for the outcome in this run.
+        let pace = Pace { most_rounds: pace.most_rounds.min(8), again: u64::MAX, ..pace };
+        let mut trial = Trial { beside: true, stage: Stage::Ready, ..Trial::new(pace, serving, None) };
+        trial.usual = Some(usual);
+        trial.unlearned = (0, usual);
+        trial.candidates.extend(others.into_iter().map(|(server, expected)| Candidate::new(server, expected)));
+        trial
+    }
+
+    /// Whether times are to be told before it can go on.
+    pub(crate) fn waits(&self) -> bool {
+        self.untold > 0
+            && match self.stage {
+                Stage::Look(left) => left == 0,
+                Stage::Round { number, had } => {
+                    had >= self.order(number).len() && SLACK.iter().any(|(rounds, _)| *rounds == number)
+                }
+                _ => false,
+            }
+    }
+
+    /// Whether it is time to say who else might serve.
+    pub(crate) fn asks_for_candidates(&self) -> bool {
+        self.stage == Stage::Seen
+    }
+
+    /// Who else might serve, with how many times as long as the one that serves they are expected to take.
+    pub(crate) fn propose(&mut self, others: Vec<(Server, f64)>) {
+        self.unlearned = (0, self.usual.unwrap_or(0.0));
+        self.candidates.truncate(1);
+        self.candidates.extend(others.into_iter().map(|(server, expected)| Candidate::new(server, expected)));
+        self.stage = Stage::Ready;
+        if self.candidates.len() == 1 {
+            // There is nothing to learn.
+            (self.stage, self.pace.again) = (Stage::Settled, u64::MAX);
+        }
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.stage == Stage::Settled
+    }
+
+    /// Whether what is settled is to be looked at again, where so many seconds may be spent now.
+    pub(crate) fn is_due(&self, left: f64) -> bool {
+        self.is_settled() && self.settled_calls >= self.pace.again && (left > 0.0 || self.pace.at_any_cost)
+    }
+
+    /// Who serves where nobody is tried.
+    pub(crate) fn server(&self) -> &Server {
+        &self.candidates[self.serving].server
+    }
+
+    /// A call is served as usual, whatever there may be to try.
+    pub(crate) fn pass(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Who serves the next call, where so many seconds may be spent now; it is asked again after that many further calls at most.
+    pub(crate) fn next(&mut self, left: f64, most: u64) -> Turn {
+        let turn = self.decide(left);
+        let turn = Turn { rest: turn.rest.min(most), ..turn };
+        let calls = 1 + turn.rest;
+        self.calls += calls;
+        if self.settlements > 0 && turn.timed.is_none() {
+            self.settled_calls += calls;
+            self.gained += calls as f64 * self.gain();
+        }
+        if turn.timed.is_some() {
+            self.untold += 1;
+            self.candidates[turn.candidate].tried += 1;
+        }
+        turn
+    }
+
+    fn decide(&mut self, left: f64) -> Turn {
+        let left = if self.pace.at_any_cost { f64::INFINITY } else { left };
+        loop {
+            match self.stage {
+                Stage::Unseen => {
+                    let left = self.pace.unseen.saturating_sub(self.calls);
+                    if left > 0 {
+                        return self.as_usual(left - 1);
+                    }
+                    self.stage = Stage::Look(self.pace.looks);
+                }
+                Stage::Look(0) => return self.as_usual(self.pace.pause - 1),
+                Stage::Look(left) => {
+                    self.stage = Stage::Look(left - 1);
+                    return self.timed(self.serving, Kind::Look);
+                }
+                Stage::Seen => return self.as_usual(self.pace.pause - 1),
+                Stage::Ready => {
+                    if self.cost(0) > left {
+                        return self.as_usual(self.pace.pause - 1);
+                    }
+                    self.stage = Stage::Round { number: 0, had: 0 };
+                }
+                Stage::Round { number, had } => {
+                    let order = self.order(number);
+                    if had < order.len() {
+                        self.stage = Stage::Round { number, had: had + 1 };
+                        return self.timed(order[had], if number == 0 { Kind::First } else { Kind::Round });
+                    }
+                    if self.waits() || self.cost(number + 1) > left {
+                        return self.as_usual(self.pace.pause - 1);
+                    }
+                    self.stage = Stage::Round { number: number + 1, had: 0 };
+                }
+                Stage::Settled => {
+                    if self.is_due(left) {
+                        self.settled_calls = 0;
+                        self.stage = Stage::Look(self.pace.looks);
+                        continue;
+                    }
+                    let left = self.pace.again.saturating_sub(self.settled_calls).max(self.pace.pause);
+                    return self.as_usual(left - 1);
+                }
+            }
+        }
+    }
+
+    fn as_usual(&self, rest: u64) -> Turn {
+        Turn { candidate: self.serving, timed: None, rest }
+    }
+
+    fn timed(&self, candidate: usize, kind: Kind) -> Turn {
+        Turn { candidate, timed: Some(kind), rest: 0 }
+    }
+
+    /// Who takes turns in a round, in its order: begun by another each time, and backwards every other.
+    fn order(&self, number: usize) -> Vec<usize> {
+        let fresh = |index: &usize| number > 0 || *index != self.serving || self.beside;
+        let mut order: Vec<usize> = self.on().filter(fresh).collect();
+        if !order.is_empty() {
+            let begin = number % order.len();
+            order.rotate_left(begin);
+        }
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        order
+    }
+
+    /// Who still takes turns.
+    fn on(&self) -> impl Iterator<Item = usize> {
+        (0..self.candidates.len()).filter(|index| self.candidates[*index].on)
+    }
+
+    /// What a round is expected to cost, in seconds.
+    fn cost(&self, number: usize) -> f64 {
+        let usual = self.usual.unwrap_or(0.0);
+        let best = self.candidates.iter().filter_map(|candidate| candidate.best()).fold(f64::INFINITY, f64::min);
+        let expected = |index: &usize| {
+            let candidate = &self.candidates[*index];
+            let factor = candidate.best().map_or(candidate.expected, |own| own / best.min(own));
+            usual * if self.beside { factor } else { factor - 1.0 }
+        };
+        self.order(number).iter().map(expected).sum()
+    }
+
+    /// What a call takes less than without learning.
+    fn gain(&self) -> f64 {
+        match self.usual {
+            Some(usual) if self.serving != self.unlearned.0 => self.unlearned.1 - usual,
+            _ => 0.0,
+        }
+    }
+
+    /// The time of a turn, which all ranks have told each other. Times come in the order of the turns.
+    pub(crate) fn learn(&mut self, candidate: usize, kind: Kind, seconds: f64) {
+        self.untold -= 1;
+        let usual = self.usual.unwrap_or(seconds);
+        if kind != Kind::Look {
+            self.spent += if self.beside { seconds } else { (seconds - usual).max(0.0) };
+        }
+        match kind {
+            Kind::Look => self.looks.push(seconds),
+            Kind::First => self.candidates[candidate].first = Some(seconds),
+            Kind::Round => self.candidates[candidate].times.push(seconds),
+        }
+    }
+
+    /// Everything is told: what follows. True if it is settled now.
+    pub(crate) fn judge(&mut self) -> bool {
+        match self.stage {
+            Stage::Look(0) => {
+                self.look_again();
+                false
+            }
+            Stage::Round { number, had } if had >= self.order(number).len() => self.judge_rounds(number),
+            _ => false,
+        }
+    }
+
+    fn look_again(&mut self) {
+        let now = median(&std::mem::take(&mut self.looks));
+        let drifted = self.usual.is_none_or(|usual| now > DRIFT * usual || usual > DRIFT * now);
+        match drifted {
+            false => self.stage = Stage::Settled,
+            true => {
+                // What serves now is the one to compare with.
+                let serving = self.candidates[self.serving].server.clone();
+                self.candidates = vec![Candidate::new(serving, 1.0)];
+                (self.serving, self.usual) = (0, Some(now));
+                self.stage = Stage::Seen;
+            }
+        }
+    }
+
+    /// So many rounds are through.
+    fn judge_rounds(&mut self, rounds: usize) -> bool {
+        let slack = SLACK.iter().rev().find(|(from, _)| rounds >= *from).map_or(f64::INFINITY, |(_, slack)| *slack);
+        let on: Vec<usize> = self.on().collect();
+        if rounds == 0 {
+            let most = slack * self.usual.unwrap_or(f64::INFINITY);
+            for index in on {
+                let hopeless = self.candidates[index].first.is_some_and(|first| first > most);
+                self.candidates[index].on = index == self.serving || !hopeless;
+            }
+            return self.go_on(rounds);
+        }
+        let times: Vec<Vec<f64>> = self.candidates.iter().map(|candidate| candidate.times.clone()).collect();
+        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS, rounds >= self.pace.most_rounds);
+        let best = match many {
+            true => fastest(&times, &on),
+            false => on.iter().copied().min_by(|&one, &other| self.least(one).total_cmp(&self.least(other))),
+        };
+        let best = best.unwrap_or(self.serving);
+        for &index in &on {
+            let ratio = ratio(&times[index], &times[best]);
+            let slower = match many {
+                true => ratio.median > slack && (ratio.low > 1.0 || last),
+                false => self.least(index) > slack * self.least(best),
+            };
+            // Who serves is compared with to the end.
+            self.candidates[index].on = index == best || index == self.serving || !slower;
+        }
+        if many && !self.beside && ratio(&times[best], &times[self.serving]).median < CLEARLY {
+            self.serve_by(best);
+        }
+        let near = |index: usize| index != best && ratio(&times[index], &times[best]).low < CLOSE;
+        let open = !many || self.on().any(near);
+        if open && !last {
+            return self.go_on(rounds);
+        }
+        let better = ratio(&times[best], &times[self.serving]).median < CLOSE;
+        self.settle(if better { best } else { self.serving })
+    }
+
+    /// Another round, unless nobody is left to compare with.
+    fn go_on(&mut self, rounds: usize) -> bool {
+        if self.on().count() < 2 {
+            return self.settle(self.serving);
+        }
+        self.stage = Stage::Round { number: rounds, had: self.order(rounds).len() };
+        false
+    }
+
+    fn settle(&mut self, winner: usize) -> bool {
+        // Who was tried beside calls serves in the next run.
+        if !self.beside {
+            self.serve_by(winner);
+        }
+        self.stage = Stage::Settled;
+        self.settled_calls = 0;
+        self.settlements += 1;
+        true
+    }
+
+    /// From now on somebody else serves; its time is that of who served, by the ratio of both.
+    fn serve_by(&mut self, winner: usize) {
+        let times = |index: usize| &self.candidates[index].times;
+        let ratio = ratio(times(winner), times(self.serving)).median;
+        if winner != self.serving && ratio.is_finite() {
+            self.usual = self.usual.map(|usual| usual * ratio);
+        }
+        self.serving = winner;
+    }
+
+    /// Why it is served as it is, if that was learned.
+    pub(crate) fn why(&self) -> Option<String> {
+        let usual = self.usual.filter(|_| self.serving != self.unlearned.0)?;
+        let before = &self.candidates[self.unlearned.0].server;
+        Some(format!("learned here: {:.2} us, where {before} took {:.2}", usual * 1e6, self.unlearned.1 * 1e6))
+    }
+
+    /// Who was tried in rounds, who serves first; times as they are beside who serves, in rounds that both took part in.
+    pub(crate) fn tried(&self) -> Vec<Time> {
+        let serving = &self.candidates[self.serving];
+        let usual = self.usual.unwrap_or(0.0) * 1e6;
+        let time = |candidate: &Candidate| {
+            let own = &candidate.times;
+            let scale = usual / median(&serving.times);
+            let median_us = usual * ratio(own, &serving.times).median;
+            let algorithm = candidate.server.to_string();
+            Time {
+                algorithm,
+                median_us,
+                p10_us: scale * tenth(own, 1),
+                p90_us: scale * tenth(own, 9),
+                samples: own.len(),
+            }
+        };
+        let others = self.candidates.iter().enumerate().filter(|(index, _)| *index != self.serving);
+        let all = std::iter::once(serving).chain(others.map(|(_, candidate)| candidate));
+        all.filter(|candidate| !candidate.times.is_empty()).map(time).collect()
+    }
+
+    /// The fastest run of a candidate.
+    fn least(&self, index: usize) -> f64 {
+        self.candidates[index].best().unwrap_or(f64::INFINITY)
+    }
+}
+
+impl Candidate {
+    /// Its fastest run.
+    fn best(&self) -> Option<f64> {
+        self.first.into_iter().chain(self.times.iter().copied()).reduce(f64::min)
+    }
+}

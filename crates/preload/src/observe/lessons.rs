@@ -1,0 +1,92 @@
+//! What communicators have learned: for the report, and for the next job.
+
+use allhands::Cell;
+use allhands::learn::Lesson;
+use allhands_schedule::Topology;
+
+/// What was learned on one communicator.
+pub(crate) struct Learned {
+    pub(crate) ranks: usize,
+    /// Nodes, and ranks on the fullest of them.
+    shape: (usize, usize),
+    pub(crate) lesson: Lesson,
+}
+
+/// What was learned in a job, as far as this rank took part in it.
+#[derive(Default)]
+pub(crate) struct Lessons {
+    pub(crate) all: Vec<Learned>,
+    /// Seconds that were spent on no call in particular: on plans, and on telling times.
+    pub(crate) aside: f64,
+}
+
+/// Fewer turns are not remembered.
+const FEWEST_TURNS: usize = 4;
+
+impl Lessons {
+    /// Adds those of a communicator.
+    pub(crate) fn add(&mut self, topology: &Topology, (lessons, aside): (Vec<Lesson>, f64)) {
+        let (ranks, shape) = (topology.ranks(), (topology.regions(1), topology.region_sizes(1).1));
+        self.all.extend(lessons.into_iter().map(|lesson| Learned { ranks, shape, lesson }));
+        self.aside += aside;
+    }
+
+    /// Seconds that calls took less than without learning, and that learning took.
+    pub(crate) fn sums(&self) -> (f64, f64) {
+        let add = |(gained, spent): (f64, f64), learned: &Learned| {
+            (gained + learned.lesson.gained, spent + learned.lesson.spent)
+        };
+        self.all.iter().fold((0.0, self.aside), add)
+    }
+
+    /// In the form of a tuning file: where several were tried, often enough.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        let cell = |Learned { shape: (nodes, ranks_per_node), lesson, .. }: &Learned| {
+            let times: Vec<_> = lesson.tried.iter().filter(|time| time.samples >= FEWEST_TURNS).cloned().collect();
+            (times.len() > 1).then(|| Cell {
+                collective: lesson.collective.name().into(),
+                nodes: *nodes,
+                ranks_per_node: *ranks_per_node,
+                bytes: lesson.bytes,
+                times,
+            })
+        };
+        self.all.iter().filter_map(cell).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allhands::{Server, Time};
+    use allhands_schedule::Collective;
+
+    use super::*;
+
+    fn time(algorithm: &str, samples: usize) -> Time {
+        Time { algorithm: algorithm.into(), median_us: 2.0, p10_us: 1.0, p90_us: 3.0, samples }
+    }
+
+    #[test]
+    fn what_was_tried_often_enough_is_remembered() {
+        let lesson = |tried: Vec<Time>| Lesson {
+            collective: Collective::Bcast,
+            bytes: 64,
+            calls: 100,
+            server: Server::Library,
+            tried,
+            settled: true,
+            gained: 3.0,
+            spent: 0.25,
+        };
+        let lessons = vec![
+            lesson(vec![time("mpi", 16), time("binomial", 8), time("linear", 1)]),
+            lesson(vec![time("mpi", 16), time("linear", 1)]),
+        ];
+        let mut all = Lessons::default();
+        all.add(&Topology::regular(2, 4).unwrap(), (lessons, 0.5));
+        assert_eq!(all.sums(), (6.0, 1.0));
+        let cells = all.cells();
+        assert_eq!(cells.len(), 1);
+        assert_eq!((cells[0].nodes, cells[0].ranks_per_node, cells[0].bytes, cells[0].times.len()), (2, 4, 64, 2));
+    }
+}
