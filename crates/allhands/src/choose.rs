@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use allhands_model::{Allowance, Amount, Fit, Machine, Ranked, best_choices, memory};
 use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Result, Topology, algorithms};
 
+use crate::learn::LEARN;
 use crate::server::Server;
 use crate::tuning::Tuning;
 
@@ -30,6 +31,8 @@ use crate::tuning::Tuning;
 #[derive(Debug)]
 pub struct Evidence {
     tuning: Option<Tuning>,
+    /// Whether that is what was learned earlier.
+    learned: bool,
     machine: Machine,
     /// What the machine was fitted to.
     fit: Fit,
@@ -84,6 +87,11 @@ pub enum Grounds {
         /// From so many of its cells.
         cells: usize,
     },
+    /// What was learned while calls were served, in earlier jobs.
+    Learned {
+        /// From so many cells of the file that keeps it.
+        cells: usize,
+    },
     /// The model of a machine.
     Model {
         /// Its name.
@@ -113,8 +121,10 @@ impl fmt::Display for Why {
 impl fmt::Display for Grounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Grounds::Tuning { cells } => {
-                write!(f, "the tuning file ({cells} {})", if *cells == 1 { "cell" } else { "cells" })
+            Grounds::Tuning { cells } | Grounds::Learned { cells } => {
+                let learned = matches!(self, Grounds::Learned { .. });
+                let who = if learned { "what was learned earlier" } else { "the tuning file" };
+                write!(f, "{who} ({cells} {})", if *cells == 1 { "cell" } else { "cells" })
             }
             Grounds::Model { machine, cores, simulated } => {
                 write!(f, "the model of {machine}")?;
@@ -175,6 +185,8 @@ const NAMED: usize = 6;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     pub(crate) tuning: Option<String>,
+    /// What was learned earlier, where no tuning file is named.
+    pub(crate) learned: Option<String>,
     pub(crate) machine: Option<String>,
 }
 
@@ -186,7 +198,7 @@ impl Texts {
             true => file(name),
             false => Machine::shipped_text(&name.to_string_lossy()).map(Into::into).map_err(|error| error.to_string()),
         };
-        Texts { tuning: read(TUNING, file), machine: read(MACHINE, machine) }
+        Texts { tuning: read(TUNING, file), learned: None, machine: read(MACHINE, machine) }
     }
 }
 
@@ -207,7 +219,14 @@ fn warn(variable: &str, fact: &str) {
 impl Evidence {
     /// The model on a machine.
     pub fn of_machine(machine: Machine) -> Evidence {
-        Evidence { tuning: None, machine, fit: Fit::default(), cores: None, decisions: Mutex::default() }
+        Evidence {
+            tuning: None,
+            learned: false,
+            machine,
+            fit: Fit::default(),
+            cores: None,
+            decisions: Mutex::default(),
+        }
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
@@ -226,12 +245,15 @@ impl Evidence {
         };
         let tuning = texts.tuning.as_deref().map(|text| tuning(text, transport));
         let tuning = tuning.and_then(|tuning| tuning.map_err(|fact| unused(TUNING, fact)).ok());
+        let known = texts.learned.as_deref().map(|text| self::tuning(text, transport));
+        let known = known.and_then(|known| known.map_err(|fact| unused(LEARN, fact)).ok());
+        let (learned, tuning) = (known.is_some(), tuning.or(known));
         let machine = texts.machine.as_deref().map(Machine::parse);
         let machine = machine.and_then(|machine| machine.map_err(|error| unused(MACHINE, error.to_string())).ok());
         let otherwise = if transport == Some(THREADS) { "threads" } else { "generic" };
         let machine = machine.unwrap_or_else(|| Machine::shipped(otherwise).expect("it is shipped"));
         let cores = std::thread::available_parallelism().ok().filter(|_| transport == Some(THREADS));
-        Evidence { tuning, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
+        Evidence { tuning, learned, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
     }
 
     /// The same where all ranks together have so many cores, if that is known.
@@ -416,7 +438,8 @@ impl Evidence {
         let advice: Vec<_> = advice.into_iter().filter(|advice| serves(&advice.server)).collect();
         let cells = advice.first()?.cells;
         let best = advice.into_iter().map(|advice| (advice.server, advice.microseconds)).take(NAMED).collect();
-        Some(Decision::fastest(Grounds::Tuning { cells }, best))
+        let grounds = if self.learned { Grounds::Learned { cells } } else { Grounds::Tuning { cells } };
+        Some(Decision::fastest(grounds, best))
     }
 
     /// The fastest by the model of the machine.

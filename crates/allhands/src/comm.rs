@@ -293,11 +293,6 @@ impl Comm {
         &self.rank
     }
 
-    /// What was found out about the machine when the job began, in words.
-    pub(crate) fn fitted(&self) -> Option<String> {
-        self.evidence.borrow().fitted_words()
-    }
-
     /// Whether it is one of several communicators of a world, and took nothing but a number to make.
     pub(crate) fn is_derived(&self) -> bool {
         self.scope != 1

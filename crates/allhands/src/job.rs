@@ -21,7 +21,7 @@ use crate::choose::{Evidence, Texts};
 use crate::comm::{Comm, Far, hash};
 use crate::error::{Error, Result};
 use crate::far::{Communicator, Job, Lane};
-use crate::learn::{LEARN, Setting};
+use crate::learn::{LEARN, Memory, Setting};
 use crate::log::note;
 use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
@@ -292,9 +292,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let Agreed { id, texts, topology, progress, single_copy, learn } = Agreed::of_first(mpi, comm, me)?;
+    let Agreed { id, texts, topology, progress, single_copy, learning } = Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
-    let learning = Setting::parse(&learn.unwrap_or_default())?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
@@ -342,12 +341,12 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let cores = firsts.map(|(_, [_, _, _, _, cores, _])| *cores as usize).sum();
     let partners = Partners::of(&topology, &homes, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
-    let begin = Instant::now();
-    let fit = match learning.pace().is_some() && texts.machine.is_none() && partners.are_any() {
+    let began = Instant::now();
+    let fit = match learning != Setting::Off && texts.machine.is_none() && partners.are_any() {
         true => speeds::find(mpi, comm, &world, hash(&[id, SPEEDS]), &partners)?,
         false => Fit::default(),
     };
-    let took = begin.elapsed();
+    let took = began.elapsed();
     let evidence = evidence(mpi, me, texts, cores, fit);
     if let Some(words) = evidence.fitted_words().filter(|_| me == 0) {
         let nodes = topology.regions(1);
@@ -357,7 +356,6 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             took.as_secs_f64() * 1e3
         ));
     }
-    let began = Instant::now();
     let origin = Origin { id, topology, evidence, began, learning, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
@@ -490,33 +488,38 @@ struct Agreed {
     id: u64,
     /// What `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name.
     texts: Texts,
-    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS`, `ALLHANDS_SINGLE_COPY` and `ALLHANDS_LEARN`.
+    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS` and `ALLHANDS_SINGLE_COPY`.
     topology: Option<String>,
     progress: Option<String>,
     single_copy: Option<String>,
-    learn: Option<String>,
+    /// What `ALLHANDS_LEARN` says; nothing is learned where a tuning file is named.
+    learning: Setting,
 }
 
 impl Agreed {
     /// What the first rank finds, for all. Collective.
     fn of_first(mpi: &Mpi, comm: Handle, me: usize) -> Result<Agreed> {
-        let mut texts: [Option<String>; 6] = Default::default();
+        let mut texts: [Option<String>; 7] = Default::default();
         // How long the texts are and one more, or 0 for none; and the world's number, by the time of its making.
-        let mut told = [0u64; 7];
+        let mut told = [0u64; 8];
         if me == 0 {
-            let Texts { tuning, machine } = Texts::named();
+            let Texts { tuning, machine, .. } = Texts::named();
             let set = |name: &str| std::env::var(name).ok();
             let [topology, progress] = [set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS")];
             let [single_copy, learn] = [set("ALLHANDS_SINGLE_COPY"), set(LEARN)];
-            texts = [tuning, machine, topology, progress, single_copy, learn];
+            let learned = match (&tuning, Setting::parse(learn.as_deref().unwrap_or_default())) {
+                (None, Ok(setting)) => Memory::of(&setting, &version(mpi)).and_then(|memory| memory.recall()),
+                _ => None,
+            };
+            texts = [tuning, learned, machine, topology, progress, single_copy, learn];
             for (length, text) in told.iter_mut().zip(&texts) {
                 *length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
             }
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            told[6] = since.as_nanos() as u64;
+            told[7] = since.as_nanos() as u64;
         }
         let mut bytes = texts.iter().flatten().flat_map(|text| text.bytes()).collect::<Vec<u8>>();
-        // SAFETY: seven words on every rank.
+        // SAFETY: eight words on every rank.
         unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, comm)? };
         let [lengths @ .., id] = told;
         bytes.resize(lengths.iter().map(|length| length.saturating_sub(1) as usize).sum(), 0);
@@ -525,12 +528,16 @@ impl Agreed {
             unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
         }
         let mut rest = &bytes[..];
-        let [tuning, machine, topology, progress, single_copy, learn] = lengths.map(|length| {
+        let [tuning, learned, machine, topology, progress, single_copy, learn] = lengths.map(|length| {
             let (text, after) = rest.split_at(length.checked_sub(1)? as usize);
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
         });
-        Ok(Agreed { id, texts: Texts { tuning, machine }, topology, progress, single_copy, learn })
+        let learning = match &tuning {
+            Some(_) => Setting::Off,
+            None => Setting::parse(learn.as_deref().unwrap_or_default())?,
+        };
+        Ok(Agreed { id, texts: Texts { tuning, learned, machine }, topology, progress, single_copy, learning })
     }
 }
 

@@ -199,11 +199,6 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_creation(handle, Some(creation))? })))
     }
 
-    /// What was found out about the machine when the job began, in words; none where nothing was.
-    pub fn fitted(&self) -> Option<String> {
-        self.0.fitted()
-    }
-
     /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
     pub fn is_derived(&self) -> bool {
         self.0.is_derived()
@@ -343,6 +338,11 @@ impl RawComm {
     /// What was learned here so far, and the seconds that were spent on no call in particular.
     pub fn lessons(&self) -> (Vec<Lesson>, f64) {
         self.0.lessons()
+    }
+
+    /// What was found out of the machine when the job began, in words, if anything was.
+    pub fn fitted(&self) -> Option<String> {
+        self.0.fitted()
     }
 
     /// Where they sit.

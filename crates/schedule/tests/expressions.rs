@@ -13,6 +13,9 @@ use rayon::prelude::*;
 /// An expression in writing: `2` is what rank 2 contributes, `(0 1)` is what ranks 0 and 1 contribute, combined.
 type Written = Rc<str>;
 
+/// The elements of every rank's output, for each length that was tried.
+type Outputs = Vec<Vec<Vec<Written>>>;
+
 /// Runs schedules on elements. Every rank goes on as far as it can; messages wait until they are received.
 struct Interpreter<'a> {
     ensemble: &'a Ensemble,
@@ -189,15 +192,15 @@ fn served(problem: &Problem) -> Vec<Prepared> {
 /// Asserts of everything that serves a problem: equal classes exactly where every element of every output is written alike, for all of these lengths.
 /// Says how many there were, and how many classes.
 fn compare(problem: &Problem, lengths: &[usize]) -> (usize, usize) {
-    let mut first_of_class: HashMap<Expression, (Vec<Vec<Vec<Written>>>, String)> = HashMap::new();
-    let mut class_of_outputs: HashMap<Vec<Vec<Vec<Written>>>, (Expression, String)> = HashMap::new();
+    let mut first_of_class: HashMap<Expression, (Outputs, String)> = HashMap::new();
+    let mut class_of_outputs: HashMap<Outputs, (Expression, String)> = HashMap::new();
     let all = served(problem);
     for prepared in &all {
         let name =
             format!("{} {} on {}, root {}", problem.collective, prepared.choice(), problem.topology, problem.root);
         let class = prepared.expression().unwrap_or_else(|| panic!("{name} is small enough to have a class"));
         let ensemble = prepared.ensemble();
-        let outputs: Vec<_> = lengths.iter().map(|&length| Interpreter::outputs(&ensemble, length)).collect();
+        let outputs: Outputs = lengths.iter().map(|&length| Interpreter::outputs(&ensemble, length)).collect();
         let (alike, other) = class_of_outputs.entry(outputs.clone()).or_insert_with(|| (class, name.clone()));
         assert_eq!(*alike, class, "{name} computes what {other} does, but they differ in class");
         let (expected, other) = first_of_class.entry(class).or_insert_with(|| (outputs.clone(), name.clone()));

@@ -16,7 +16,7 @@ fn chosen(decision: &Decision) -> &Choice {
 }
 
 fn texts(tuning: Option<&str>, machine: Option<&str>) -> Texts {
-    Texts { tuning: tuning.map(Into::into), machine: machine.map(Into::into) }
+    Texts { tuning: tuning.map(Into::into), learned: None, machine: machine.map(Into::into) }
 }
 
 #[test]

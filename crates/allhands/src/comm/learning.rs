@@ -76,6 +76,11 @@ impl Comm {
         Ok(Some(learner.turn(topic, first_of_its_shape)))
     }
 
+    /// See [`Evidence::fitted_words`](crate::Evidence::fitted_words).
+    pub(crate) fn fitted(&self) -> Option<String> {
+        self.evidence.borrow().fitted_words()
+    }
+
     /// How long the turn took that was given last, on this rank.
     pub(crate) fn took(&self, time: Duration) {
         if let Some(learning) = &mut *self.learning.borrow_mut() {

@@ -110,8 +110,16 @@ impl Memory {
         &self.path
     }
 
+    /// What it says, if there is one; a warning if it cannot be read.
+    pub(crate) fn recall(&self) -> Option<String> {
+        self.text().unwrap_or_else(|fact| {
+            eprintln!("allhands: what was learned earlier is not used: {fact}");
+            None
+        })
+    }
+
     /// What it says; nothing if there is none.
-    pub(crate) fn text(&self) -> std::result::Result<Option<String>, String> {
+    fn text(&self) -> std::result::Result<Option<String>, String> {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -260,6 +260,7 @@ impl<Q: Default> Group<Q> {
     /// What was learned here.
     pub(crate) fn learned(&self, lessons: &mut Lessons) {
         lessons.add(self.comm.topology(), self.comm.lessons());
+        lessons.machine = self.comm.fitted();
     }
 
     /// Where the plan of the last call is.

@@ -113,7 +113,7 @@ impl Session {
             return;
         }
         if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(mpi))
-            && let Err(fact) = memory.keep(cells, &[])
+            && let Err(fact) = memory.keep(cells, &[("machine", lessons.machine.as_deref().unwrap_or("as assumed"))])
         {
             eprintln!("allhands: {fact}");
         }

@@ -18,6 +18,8 @@ pub(crate) struct Lessons {
     pub(crate) all: Vec<Learned>,
     /// Seconds that were spent on no call in particular: on plans, and on telling times.
     pub(crate) aside: f64,
+    /// What was found out of the machine.
+    pub(crate) machine: Option<String>,
 }
 
 /// Fewer turns are not remembered.

@@ -28,7 +28,8 @@ pub(super) struct Report {
     /// `1` for the standard error, else a file.
     wanted: String,
     calls: Calls,
-    learned: Mutex<Option<Learning>>,
+    /// The machine, and what was learned.
+    learned: Mutex<Option<(Option<String>, Option<Learning>)>>,
 }
 
 impl Observer for Report {
@@ -44,7 +45,7 @@ impl Observer for Report {
     }
 
     fn learned(&self, lessons: &Lessons) {
-        *lock(&self.learned) = Learning::of(lessons);
+        *lock(&self.learned) = Some((lessons.machine.clone(), Learning::of(lessons)));
     }
 
     fn publishes(&self) {
@@ -72,8 +73,8 @@ impl Report {
         let name = mpi.library_version().unwrap_or_default();
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
-        let learned = lock(&self.learned).take();
-        write(&Whole { learned, ..Whole::of(parts, name, topology) }, &self.wanted);
+        let (machine, learned) = lock(&self.learned).take().unwrap_or_default();
+        write(&Whole { machine, learned, ..Whole::of(parts, name, topology) }, &self.wanted);
         Ok(())
     }
 }

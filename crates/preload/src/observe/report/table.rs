@@ -16,6 +16,9 @@ pub(super) fn text(whole: &Whole) -> String {
         time(whole.seconds),
         time(ours),
     );
+    if let Some(machine) = &whole.machine {
+        text += &format!("the machine: {machine}\n");
+    }
     text += "calls and data of all ranks together, time of the rank that took longest; bytes of a block or a vector\n";
     text += &aligned(HEADINGS, whole.rows.iter().map(cells), 1..6);
     if !whole.compared.is_empty() {

@@ -86,6 +86,8 @@ pub(super) struct Whole {
     pub(super) shares: Vec<Share>,
     pub(super) rows: Vec<Row>,
     pub(super) compared: Vec<Compared>,
+    /// What was found out of the machine.
+    pub(super) machine: Option<String>,
     /// What was learned on communicators that the first rank is in.
     pub(super) learned: Option<Learning>,
 }
@@ -102,6 +104,7 @@ impl Whole {
             shares: shares(&parts),
             rows: merged(parts.iter().flat_map(|part| part.rows.iter().cloned())),
             compared: weighed(parts.into_iter().flat_map(|part| part.compared)),
+            machine: None,
             learned: None,
         }
     }
