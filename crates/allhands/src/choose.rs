@@ -230,7 +230,8 @@ impl Evidence {
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
-    /// that `ALLHANDS_MACHINE` names, else on `generic`. What cannot be used is one warning.
+    /// that `ALLHANDS_MACHINE` names, else on `generic`, which a job would fit to the messages that it exchanges first. What cannot be used is
+    /// one warning.
     pub fn of_environment() -> Evidence {
         Evidence::of_texts(&Texts::named(), None, true)
     }
@@ -262,7 +263,10 @@ impl Evidence {
 
     /// The same where messages take as long as was found out.
     pub(crate) fn fitted(self, fit: Fit) -> Evidence {
-        Evidence { machine: self.machine.fitted(&fit), fit, ..self }
+        let machine = self.machine.fitted(&fit);
+        // What made no sense is as if nobody had tried.
+        let fit = if machine == self.machine { Fit::default() } else { fit };
+        Evidence { machine, fit, ..self }
     }
 
     /// The same with another tuning file.

@@ -38,7 +38,9 @@ use speeds::Partners;
 /// the others. `ALLHANDS_TOPOLOGY=4x4` makes ranks behave as if they sat on nodes like that. `ALLHANDS_PROGRESS=thread` starts
 /// a thread that moves non-blocking collectives on while the rank computes; it needs `MPI_THREAD_MULTIPLE`.
 /// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory. `ALLHANDS_TUNING` names a tuning file and
-/// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all.
+/// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all. Where no machine is named, the
+/// first ranks exchange a few messages before anything else, in about 5 ms, and the machine `generic` is fitted to what they took, unless
+/// `ALLHANDS_LEARN=off`: [`Plan::explain`](crate::Plan::explain) tells the numbers.
 ///
 /// ```no_run
 /// use allhands::Op;
@@ -475,7 +477,10 @@ impl NodeMemory {
 }
 
 /// What the ranks of this process went by last: communicators that go by the same think about each question once.
-static KNOWN: Mutex<Option<(Texts, usize, Fit, Arc<Evidence>)>> = Mutex::new(None);
+static KNOWN: Mutex<Option<(Grounds, Arc<Evidence>)>> = Mutex::new(None);
+
+/// What evidence is made of: texts, cores, and how fast messages are.
+type Grounds = (Texts, usize, Fit);
 
 /// What all ranks of a world go by: the first one's settings, which others may see otherwise.
 struct Agreed {
@@ -536,18 +541,16 @@ impl Agreed {
     }
 }
 
-/// The variable that keeps ranks from finding out anything about the machine.
-
 /// What speaks for algorithms on the cores that all ranks have together, where messages take as long as was found out.
 fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize, fit: Fit) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((.., evidence)) = known.as_ref().filter(|(known, on, by, _)| (known, *on, by) == (&texts, cores, &fit))
-    {
+    let grounds = (texts, cores, fit);
+    if let Some((_, evidence)) = known.as_ref().filter(|(known, _)| *known == grounds) {
         return evidence.clone();
     }
-    let evidence = Evidence::of_texts(&texts, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
+    let evidence = Evidence::of_texts(&grounds.0, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
     let evidence = Arc::new(evidence);
-    *known = Some((texts, cores, fit, evidence.clone()));
+    *known = Some((grounds, evidence.clone()));
     evidence
 }
 

@@ -161,6 +161,8 @@ impl Subject<'_> {
             ("ALLHANDS_REPORT", &*path),
             ("ALLHANDS_LOG", &log.to_string_lossy()),
             ("ALLHANDS_ALGORITHM", "allreduce=recursive-doubling"),
+            // How fast the machine is would be a line of its own.
+            ("ALLHANDS_LEARN", "off"),
         ];
         let ended = launch(self.command(&["often"], &settings), MOST)?;
         let title = self.title("ALLHANDS_COMPARE");

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tuning::{Cell, Time};
+use allhands_model::Measured;
 use allhands_schedule::Reduction;
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ fn chosen(decision: &Decision) -> &Choice {
 }
 
 fn texts(tuning: Option<&str>, machine: Option<&str>) -> Texts {
-    Texts { tuning: tuning.map(Into::into), machine: machine.map(Into::into) }
+    Texts { tuning: tuning.map(Into::into), learned: None, machine: machine.map(Into::into) }
 }
 
 #[test]
@@ -197,4 +198,19 @@ fn what_serves_a_neighbourhood_follows_from_its_graph() {
     let many = many.to_string();
     assert!(many.starts_with("node-aware:lanes=") && many.contains(":straight="), "{many}");
     assert!(why.contains("runner-up direct") && why.ends_with("longer blocks go straight"), "{why}");
+}
+
+#[test]
+fn a_fitted_machine_is_named_and_nonsense_is_not() {
+    let generic = || Evidence::of_machine(Machine::shipped("generic").unwrap());
+    let far = |seconds: f64| Fit { far: Some(Measured { bytes: 8, seconds, long: None }), near: None };
+    let slow = generic().fitted(far(500e-6));
+    let words = "generic, fitted here: between nodes 500 us, the rest as on generic";
+    assert_eq!((slow.fitted_words().as_deref(), slow.fit()), (Some(words), &far(500e-6)));
+    let problem = Problem::new(Collective::Bcast, Topology::regular(8, 4).unwrap());
+    let [here, assumed] = [&slow, &generic()].map(|evidence| evidence.decide(&problem, 8).unwrap());
+    assert!(here.why.to_string().starts_with("the model of generic, fitted here: "), "{}", here.why);
+    assert_ne!(here.server, assumed.server);
+    let nonsense = generic().fitted(far(f64::NAN));
+    assert_eq!((nonsense.fitted_words(), nonsense.fit()), (None, &Fit::default()));
 }

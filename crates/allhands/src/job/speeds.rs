@@ -207,7 +207,8 @@ struct Messages<'a> {
 impl Wire for Messages<'_> {
     fn send(&self, buffer: &[u8], bytes: usize) -> Result<()> {
         // SAFETY: the buffer has these bytes.
-        Ok(unsafe { self.mpi.send(buffer[..bytes].as_ptr(), bytes, self.other, TAG, self.comm)? })
+        unsafe { self.mpi.send(buffer[..bytes].as_ptr(), bytes, self.other, TAG, self.comm)? };
+        Ok(())
     }
 
     fn receive(&self, buffer: &mut [u8]) -> Result<usize> {
