@@ -342,7 +342,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let partners = Partners::of(&topology, &homes, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
     let began = Instant::now();
-    let fit = match learning != Setting::Off && texts.machine.is_none() && partners.are_any() {
+    let fit = match learning.pace().is_some() && texts.machine.is_none() && partners.are_any() {
         true => speeds::find(mpi, comm, &world, hash(&[id, SPEEDS]), &partners)?,
         false => Fit::default(),
     };

@@ -25,11 +25,11 @@ const SLICE: f64 = 4e-3;
 
 impl Comm {
     /// Who serves the next call like this one, and what follows; none where nothing is learned. All ranks ask at the same call. Now and then they tell each
-    /// other how long calls took: `finish` waits for that. `first_of_its_shape`: whether there is no plan for it yet.
+    /// other how long calls took: `finish` waits for that. `since`: how many calls like it were served since it was asked for them, if it was.
     pub(crate) fn learn<E: From<Error>>(
         &self,
         call: &RawCall,
-        first_of_its_shape: bool,
+        since: Option<u64>,
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
         let origin = self.rank.origin.as_ref();
@@ -73,7 +73,7 @@ impl Comm {
             learner.propose(topic, rivals);
             learner.spent(began.elapsed());
         }
-        Ok(Some(learner.turn(topic, first_of_its_shape)))
+        Ok(Some(learner.turn(topic, since)))
     }
 
     /// See [`Evidence::fitted_words`](crate::Evidence::fitted_words).

@@ -10,25 +10,28 @@ const OF_THE_RUN: f64 = 0.005;
 pub(crate) struct Ledger {
     /// Seconds that were spent on making plans and on exchanges.
     pub(crate) aside: f64,
-    /// Seconds since the run began, when that was told last.
+    /// Seconds since the run began, when that was told last, and those in calls by then.
     run: f64,
+    in_collectives: f64,
     /// Seconds that an exchange took, and how many there were.
     pub(crate) exchange: f64,
     pub(crate) exchanges: u64,
 }
 
 impl Ledger {
-    /// What ranks have told each other.
-    pub(crate) fn told(&mut self, aside: f64, run: f64, exchange: f64) {
+    /// What ranks have told each other, when calls had taken so many seconds in all.
+    pub(crate) fn told(&mut self, aside: f64, run: f64, exchange: f64, in_collectives: f64) {
         self.aside += aside + exchange;
-        self.run = run;
+        (self.run, self.in_collectives) = (run, in_collectives);
         self.exchange = if exchange > 0.0 { exchange } else { self.exchange };
         self.exchanges += 1;
     }
 
     /// Seconds that may still be spent, where calls took so many in all, and tries so many of them.
     pub(crate) fn left(&self, spent: f64, in_collectives: f64) -> f64 {
-        (OF_COLLECTIVES * in_collectives).min(OF_THE_RUN * self.run) - self.aside - spent
+        // Since then the run took as long as its calls at least.
+        let run = self.run + (in_collectives - self.in_collectives).max(0.0);
+        (OF_COLLECTIVES * in_collectives).min(OF_THE_RUN * run) - self.aside - spent
     }
 }
 
@@ -39,11 +42,12 @@ mod tests {
     #[test]
     fn the_lesser_share_counts_and_what_was_spent_is_gone() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.left(0.0, 5.0), 0.0, "nothing is known of the run");
-        ledger.told(0.01, 10.0, 0.002);
+        assert_eq!(ledger.left(0.0, 0.0), 0.0, "nothing is known of the run");
+        ledger.told(0.01, 10.0, 0.002, 2.0);
         // 1 % of 2 s, and 0.5 % of 10 s.
         assert!((ledger.left(0.003, 2.0) - (0.02 - 0.012 - 0.003)).abs() < 1e-12);
-        assert!((ledger.left(0.0, 1000.0) - (0.05 - 0.012)).abs() < 1e-12);
+        assert!((ledger.left(0.0, 8.0) - (0.005 * 16.0 - 0.012)).abs() < 1e-12, "the run went on as well");
+        assert!((ledger.left(0.0, 1000.0) - (0.005 * 1008.0 - 0.012)).abs() < 1e-12);
         assert!(ledger.left(0.1, 2.0) < 0.0);
     }
 }

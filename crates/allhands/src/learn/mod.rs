@@ -187,14 +187,12 @@ impl Learner {
     pub(crate) fn told(&mut self, words: &[u64; WORDS], took: Duration) -> Vec<usize> {
         let seconds = |word: u64| word as f64 * 1e-9;
         self.exchanging += took.as_secs_f64();
-        self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]));
+        let in_collectives = self.topics.iter().map(|topic| topic.trial.in_calls()).sum();
+        self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
         for (untold, word) in self.untold.drain(..).zip(&words[3..]) {
             let Topic { trial, beside, .. } = &mut self.topics[untold.topic];
             let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
             trial.learn(untold.candidate, untold.kind, seconds(*word));
-        }
-        if std::env::var_os("DBG").is_some() {
-            eprintln!("{:?} left {:.6} of {:.3}; {:?}", self.ledger, self.left(), seconds(words[1]), self.topics.iter().map(|t| t.trial.brief()).collect::<Vec<_>>());
         }
         let mut settled = Vec::new();
         for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
@@ -234,12 +232,13 @@ impl Learner {
         (topic.outside, topic.beside) = (rivals.beside, None);
     }
 
-    /// Who serves the next call of a subject. The first of its shape is served as usual: for others there would be a plan to make.
-    pub(crate) fn turn(&mut self, number: usize, first_of_its_shape: bool) -> Turn {
+    /// Who serves the next call of a subject; `since`: how many of its shape were served since it was asked for that shape. The first of a shape is served as
+    /// usual: for others there would be a plan to make.
+    pub(crate) fn turn(&mut self, number: usize, since: Option<u64>) -> Turn {
+        self.topics[number].trial.pass(since.unwrap_or(0));
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
-        if first_of_its_shape || self.untold.len() == TURNS {
-            trial.pass();
+        if since.is_none() || self.untold.len() == TURNS {
             return Turn { server: trial.server().clone(), why: trial.why(), tried: false, beside: None, rest: 0 };
         }
         let mut aside = None;

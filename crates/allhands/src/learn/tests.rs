@@ -27,13 +27,24 @@ struct Ranks {
     exchanges: u64,
     changes: u64,
     last: Option<Server>,
+    /// Calls of a subject since it was asked.
+    since: HashMap<usize, u64>,
 }
 
 impl Ranks {
     fn new(ranks: usize, pace: Pace) -> Ranks {
         let began = Instant::now();
         let all = (0..ranks).map(|_| Learner::new(pace, began)).collect();
-        Ranks { all, now: 1.0, in_calls: 0.0, served: [0; 4], exchanges: 0, changes: 0, last: None }
+        Ranks {
+            all,
+            now: 1.0,
+            in_calls: 0.0,
+            served: [0; 4],
+            exchanges: 0,
+            changes: 0,
+            last: None,
+            since: HashMap::new(),
+        }
     }
 
     /// Everybody tells the times; an exchange takes a microsecond.
@@ -70,11 +81,13 @@ impl Ranks {
                 learner.propose(topic, Rivals { open, beside: Vec::new() });
             }
         }
-        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, false)).collect();
+        let since = self.since.remove(&topic);
+        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, since)).collect();
         assert!(turns.iter().all(|turn| *turn == turns[0]), "ranks disagree on who serves");
         let Turn { server, tried, rest, .. } = &turns[0];
         let who = NAMES.iter().position(|name| *name == server.to_string()).unwrap();
         let calls = (1 + rest).min(most);
+        self.since.insert(topic, calls);
         let mut slowest = 0.0f64;
         for (rank, learner) in self.all.iter_mut().enumerate() {
             let took = time(rank, who);
@@ -185,14 +198,15 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
     for (took, settled) in [(11e-6, true), (30e-6, false)] {
         let mut learner = Learner::new(Pace::USUAL, Instant::now());
         let topic = learner.topic(subject(8), || Some((server("nap"), Some(10e-6)))).unwrap();
-        let mut calls = 0;
+        let (mut calls, mut since) = (0, 0);
         while calls < 200 {
             if learner.exchange_is_due(topic) {
                 let mut words = learner.words();
                 words[1] = 1_000_000_000;
                 learner.told(&words, Duration::ZERO);
             }
-            let turn = learner.turn(topic, false);
+            let turn = learner.turn(topic, Some(since));
+            since = 1 + turn.rest;
             if turn.tried {
                 learner.took(Duration::from_secs_f64(took));
             }
@@ -207,7 +221,7 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
 fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
     let mut learner = Learner::new(Pace::USUAL, Instant::now());
     let topic = learner.topic(subject(8), || Some((server(NAMES[0]), None))).unwrap();
-    let (mut beside, mut calls) = (0, 0);
+    let (mut beside, mut calls, mut since) = (0, 0, 0);
     while calls < 20_000 {
         let now = 1.0 + calls as f64 * 1e-3;
         if learner.exchange_is_due(topic) {
@@ -219,7 +233,8 @@ fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
             let (open, outside) = (vec![(server("nap"), 1.1)], vec![(server("mpi"), 1.5)]);
             learner.propose(topic, Rivals { open, beside: outside });
         }
-        let turn = learner.turn(topic, false);
+        let turn = learner.turn(topic, Some(since));
+        since = 1 + turn.rest;
         assert_ne!(turn.server, Server::Library, "it evaluates something else");
         assert!(!(turn.tried && turn.beside.is_some()));
         beside += u64::from(turn.beside.is_some());

@@ -7,7 +7,7 @@
 //! Nothing here depends on anything but what all ranks know alike: how many calls there were, and times that they have told each other.
 
 use crate::server::Server;
-use crate::stats::{fastest, median, ratio, tenth};
+use crate::stats::{median, ratio, tenth};
 use crate::tuning::Time;
 
 /// How soon things are tried.
@@ -44,6 +44,8 @@ const ROUNDS_OF_MEDIANS: usize = 4;
 const CLOSE: f64 = 0.97;
 /// After so many rounds somebody who is this much faster serves at once.
 const CLEARLY: f64 = 0.9;
+/// After so many calls it is asked again, whatever follows.
+const MOST_REST: u64 = 1 << 20;
 /// What takes so many times as long as when it was settled, or as few, is tried anew.
 const DRIFT: f64 = 1.5;
 
@@ -208,21 +210,19 @@ impl Trial {
         &self.candidates[self.serving].server
     }
 
-    /// A call is served as usual, whatever there may be to try.
-    pub(crate) fn pass(&mut self) {
-        self.calls += 1;
+    /// So many calls were served since it was asked.
+    pub(crate) fn pass(&mut self, calls: u64) {
+        self.calls += calls;
+        if self.settlements > 0 {
+            self.settled_calls += calls;
+            self.gained += calls as f64 * self.gain();
+        }
     }
 
     /// Who serves the next call, where so many seconds may be spent now; it is asked again after that many further calls at most.
     pub(crate) fn next(&mut self, left: f64, most: u64) -> Turn {
         let turn = self.decide(left);
-        let turn = Turn { rest: turn.rest.min(most), ..turn };
-        let calls = 1 + turn.rest;
-        self.calls += calls;
-        if self.settlements > 0 && turn.timed.is_none() {
-            self.settled_calls += calls;
-            self.gained += calls as f64 * self.gain();
-        }
+        let turn = Turn { rest: turn.rest.min(most).min(MOST_REST), ..turn };
         if turn.timed.is_some() {
             self.untold += 1;
             self.candidates[turn.candidate].tried += 1;
@@ -391,8 +391,10 @@ impl Trial {
         }
         let times: Vec<Vec<f64>> = self.candidates.iter().map(|candidate| candidate.times.clone()).collect();
         let (many, last) = (rounds >= ROUNDS_OF_MEDIANS, rounds >= self.pace.most_rounds);
+        // How many times as long as who serves somebody takes, in the same rounds.
+        let beside = |index: usize| ratio(&times[index], &times[self.serving]).median;
         let best = match many {
-            true => fastest(&times, &on),
+            true => on.iter().copied().min_by(|&one, &other| beside(one).total_cmp(&beside(other))),
             false => on.iter().copied().min_by(|&one, &other| self.least(one).total_cmp(&self.least(other))),
         };
         let best = best.unwrap_or(self.serving);
@@ -445,10 +447,6 @@ impl Trial {
             self.usual = self.usual.map(|usual| usual * ratio);
         }
         self.serving = winner;
-    }
-
-    pub(crate) fn brief(&self) -> String {
-        format!("{:?} {} {:?}", self.stage, self.calls, self.usual)
     }
 
     /// Why it is served as it is, if that was learned.

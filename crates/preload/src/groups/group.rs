@@ -53,8 +53,9 @@ struct Shape {
     planned: Vec<(Server, Planned)>,
     /// Who serves now.
     serving: usize,
-    /// So many calls are served alike before it is asked who is next.
+    /// So many calls are served alike before it is asked who is next, of so many.
     rest: u64,
+    granted: u64,
     /// Who was tried beside calls.
     beside: Vec<(Server, RawPlan)>,
 }
@@ -152,7 +153,7 @@ impl<Q: Default> Group<Q> {
         let shape = plans.at(slot).expect("it was just found, or made");
         let first = shape.planned.is_empty();
         let turn = match learns && forced.is_none() {
-            true => comm.learn(call, first, |exchange| finish(exchange, queue))?,
+            true => comm.learn(call, (!first).then_some(shape.granted), |exchange| finish(exchange, queue))?,
             false => None,
         };
         let Some(turn) = turn else {
@@ -179,7 +180,7 @@ impl<Q: Default> Group<Q> {
                 shape.planned.len() - 1
             }
         };
-        shape.rest = turn.rest;
+        (shape.rest, shape.granted) = (turn.rest, 1 + turn.rest);
         (self.tried, self.beside) = (turn.tried, turn.beside);
         Ok(())
     }
