@@ -43,6 +43,8 @@ impl Job {
         let tag = format!("{TAG}={}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
         let line = written(&command);
         command.env(TAG, &tag[TAG.len() + 1..]);
+        // What jobs learn is not the developer's.
+        command.env("XDG_CACHE_HOME", crate::mpi::root().join("target/cache"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot be started ({error}): {line}"))?;
         let (out, err) = (Capture::of(child.stdout.take()), Capture::of(child.stderr.take()));

@@ -27,7 +27,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb |
-                           --only probing|progress|alias|throws|shapes|mixed]
+                           --only probing|progress|alias|throws|shapes|mixed|learning]
        cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
                         [--without WORD]...
        cargo xtask tells [LIBRARY]

@@ -504,7 +504,8 @@ impl Agreed {
         let mut told = [0u64; 8];
         if me == 0 {
             let Texts { tuning, machine, .. } = Texts::named();
-            let set = |name: &str| std::env::var(name).ok();
+            // What is set to nothing is not set.
+            let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
             let [topology, progress] = [set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS")];
             let [single_copy, learn] = [set("ALLHANDS_SINGLE_COPY"), set(LEARN)];
             let learned = match (&tuning, Setting::parse(learn.as_deref().unwrap_or_default())) {

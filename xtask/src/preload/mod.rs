@@ -182,9 +182,15 @@ pub(crate) fn without(library: &Library, ranks: usize) -> Command {
 
 /// Nothing of the developer's own settings.
 fn clean(command: &mut Command) {
-    for name in
-        ["LD_PRELOAD", "ALLHANDS", "ALLHANDS_ALGORITHM", "ALLHANDS_REPORT", "ALLHANDS_TUNING", "ALLHANDS_TOPOLOGY"]
-    {
+    for name in [
+        "LD_PRELOAD",
+        "ALLHANDS",
+        "ALLHANDS_ALGORITHM",
+        "ALLHANDS_LEARN",
+        "ALLHANDS_REPORT",
+        "ALLHANDS_TUNING",
+        "ALLHANDS_TOPOLOGY",
+    ] {
         command.env_remove(name);
     }
 }

@@ -1,5 +1,6 @@
 //! Under us a program behaves as without us: small programs for what was once seen to be otherwise, on three MPIs.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ const FOLDER: &str = "crates/preload/tests/programs";
 const MOST: Duration = Duration::from_secs(120);
 const TABLE: Duration = Duration::from_secs(1200);
 
-const NAMES: [&str; 6] = ["probing", "progress", "alias", "throws", "shapes", "mixed"];
+const NAMES: [&str; 7] = ["probing", "progress", "alias", "throws", "shapes", "mixed", "learning"];
 
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
@@ -34,6 +35,7 @@ pub(super) fn run(allhands: &Path, libraries: &[Library], only: Option<&str>) ->
                 "probing" => one(allhands, library, name, 4, &[]),
                 "alias" => [2, 3, 4].into_iter().try_for_each(|ranks| one(allhands, library, name, ranks, &[])),
                 "throws" => throws(allhands, library),
+                "learning" => learning(allhands, library),
                 _ => shapes(allhands, library),
             };
             faults.extend(outcome.err());
@@ -74,6 +76,33 @@ fn throws(allhands: &Path, library: &Library) -> Result<()> {
     command.arg(library.compile(&source("throws"))?);
     ended_well(&launch(command, MOST)?, "throws", 2, &format!("{}, throws without us", library.title))?;
     one(allhands, library, "throws", 2, &["ours"])
+}
+
+/// Results are right, and bits stay, while everybody is tried over and over; and the report says who was.
+fn learning(allhands: &Path, library: &Library) -> Result<()> {
+    for (ranks, topology) in [(2, ""), (4, ""), (4, "2x2"), (3, "1,2")] {
+        let report = super::report("learning");
+        let settings: [(&str, &OsStr); 3] = [
+            ("ALLHANDS_LEARN", "eager".as_ref()),
+            ("ALLHANDS_TOPOLOGY", topology.as_ref()),
+            ("ALLHANDS_REPORT", report.as_ref()),
+        ];
+        let mut command = exec(allhands, library, ranks, if topology.is_empty() { &settings[..1] } else { &settings });
+        command.arg(library.compile(&source("learning"))?);
+        let title = format!("{}, learning on {ranks} ranks {topology}", library.title);
+        let ended = launch(command, MOST)?;
+        ended_well(&ended, "learning", ranks, title.trim_end())?;
+        eprintln!("xtask: {}: {:.1} s", title.trim_end(), ended.time.as_secs_f64());
+        if !topology.is_empty() {
+            let text = std::fs::read_to_string(&report).map_err(|error| format!("{title}: {error}"))?;
+            for word in ["\"learned\"", "\"gained_seconds\"", "\"spent_seconds\"", "\"tried\"", "\"machine\""] {
+                if !text.contains(word) {
+                    return Err(format!("{title}: {word} is not in the report: {text}"));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Few shapes and many; the times are for people.

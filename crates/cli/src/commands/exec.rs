@@ -19,6 +19,7 @@ use crate::failure::{Failure, Result};
   ALLHANDS=off                                the program's own MPI serves everything
   ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'  forces algorithms; mpi is the MPI's own; nap? is used where it can serve
   ALLHANDS_TUNING=FILE                        chooses as `allhands tune` has measured
+  ALLHANDS_LEARN=off|frozen|FILE.toml         learns nothing; changes nothing that was learned; keeps it there, not below ~/.cache
   ALLHANDS_REPORT=1|FILE|FILE.json|FILE.html  at MPI_Finalize: what was called, who served it and why
   ALLHANDS_COMPARE=1                          ours and the MPI's own take turns; the report tells what is gained or lost
   ALLHANDS_CHECK=1                            ranks compare each call first; what differs is named and ends the job
