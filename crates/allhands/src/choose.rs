@@ -435,7 +435,8 @@ impl Evidence {
         let tuning = self.tuning.as_ref().filter(|_| problem.graph.is_none());
         let advice = tuning?.advice(problem.collective, &problem.topology, bytes);
         let serves = |server: &Server| match server {
-            Server::Library => able.library && able.allowance.memory.is_none(),
+            // What was learned in another job says nothing of what this one gives to its MPI, which may lie on a device.
+            Server::Library => able.library && able.allowance.memory.is_none() && !self.learned,
             Server::Schedule(choice) => {
                 choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
             }

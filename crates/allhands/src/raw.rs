@@ -298,12 +298,13 @@ impl RawComm {
     }
 
     /// Who serves the next call like this one by what is [learned](crate::learn), if anything is. All ranks ask at the same call. Now and then they
-    /// tell each other how long calls took, which `finish` waits for. `since`: how many calls like it were served since it was asked for them, if it was.
+    /// tell each other how long calls took, which `finish` waits for. `since`: how many calls like it were served since it was asked for them, if it was. `library`: whether
+    /// the MPI's own may be called with what this rank gives it; if one rank says no, it is not tried from the next exchange on.
     ///
     /// ```no_run
     /// # use allhands::{Error, Options, raw::{RawCall, RawComm}};
     /// # fn example(comm: &RawComm, call: &RawCall, input: *const u8, output: *mut u8) -> Result<(), Error> {
-    /// if let Some(turn) = comm.learn(call, Some(1), |exchange| exchange.wait())? {
+    /// if let Some(turn) = comm.learn(call, Some(1), true, |exchange| exchange.wait())? {
     ///     let why = turn.why.as_deref().unwrap_or("nothing else is learned");
     ///     let mut plan = comm.plan(call, &Options::new().learned(&turn.server, why))?;
     ///     let began = std::time::Instant::now();
@@ -320,9 +321,10 @@ impl RawComm {
         &self,
         call: &RawCall,
         since: Option<u64>,
+        library: bool,
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
-        self.0.learn(call, since, finish)
+        self.0.learn(call, since, library, finish)
     }
 
     /// How long it took, on this rank, whose [turn](RawComm::learn) it was and who was tried.

@@ -25,11 +25,13 @@ const SLICE: f64 = 4e-3;
 
 impl Comm {
     /// Who serves the next call like this one, and what follows; none where nothing is learned. All ranks ask at the same call. Now and then they tell each
-    /// other how long calls took: `finish` waits for that. `since`: how many calls like it were served since it was asked for them, if it was.
+    /// other how long calls took: `finish` waits for that. `since`: how many calls like it were served since it was asked for them, if it was. `library`: whether the
+    /// MPI's own may be called with what this rank gives it.
     pub(crate) fn learn<E: From<Error>>(
         &self,
         call: &RawCall,
         since: Option<u64>,
+        library: bool,
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
         let origin = self.rank.origin.as_ref();
@@ -47,6 +49,7 @@ impl Comm {
         let mut learning = self.learning.borrow_mut();
         let Learning { learner, exchange } =
             learning.get_or_insert_with(|| Learning { learner: Learner::new(pace, began), exchange: None });
+        learner.refuses_library |= !library;
         let serving = || {
             let problem = self.problem(&ask).ok()?;
             let (evidence, bytes) = (self.evidence.borrow().clone(), ask.bytes());

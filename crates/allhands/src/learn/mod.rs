@@ -88,9 +88,10 @@ pub struct Lesson {
 /// Why somebody serves who is tried.
 const TRY: &str = "a try, to learn who is fastest";
 /// So many turns are told at once.
-const TURNS: usize = 29;
-/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, and the turns.
-pub(crate) const WORDS: usize = TURNS + 3;
+const TURNS: usize = 28;
+/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, and the turns.
+pub(crate) const WORDS: usize = TURNS + BEFORE;
+const BEFORE: usize = 4;
 /// More subjects than this are not learned about.
 const MOST_SUBJECTS: usize = 1024;
 
@@ -106,6 +107,9 @@ pub(crate) struct Learner {
     /// Seconds that this rank spent beside calls, and in the last exchange, and has not told.
     aside: f64,
     exchanging: f64,
+    /// Whether the MPI's own must not be called with what this rank gives it, and whether some rank has told so.
+    pub(crate) refuses_library: bool,
+    without_library: bool,
 }
 
 #[derive(Debug)]
@@ -139,6 +143,8 @@ impl Learner {
             ledger: Ledger::default(),
             aside: 0.0,
             exchanging: 0.0,
+            refuses_library: false,
+            without_library: false,
         }
     }
 
@@ -176,7 +182,8 @@ impl Learner {
         words[0] = nanoseconds(std::mem::take(&mut self.aside));
         words[1] = self.began.elapsed().as_nanos() as u64;
         words[2] = nanoseconds(std::mem::take(&mut self.exchanging));
-        for (word, untold) in words[3..].iter_mut().zip(&self.untold) {
+        words[3] = u64::from(self.refuses_library);
+        for (word, untold) in words[BEFORE..].iter_mut().zip(&self.untold) {
             // Something took some time.
             *word = nanoseconds(untold.seconds).max(1);
         }
@@ -189,10 +196,14 @@ impl Learner {
         self.exchanging += took.as_secs_f64();
         let in_collectives = self.topics.iter().map(|topic| topic.trial.in_calls()).sum();
         self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
-        for (untold, word) in self.untold.drain(..).zip(&words[3..]) {
+        for (untold, word) in self.untold.drain(..).zip(&words[BEFORE..]) {
             let Topic { trial, beside, .. } = &mut self.topics[untold.topic];
             let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
             trial.learn(untold.candidate, untold.kind, seconds(*word));
+        }
+        if words[3] > 0 {
+            self.without_library = true;
+            self.topics.iter_mut().for_each(|topic| topic.trial.without_library());
         }
         let mut settled = Vec::new();
         for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
@@ -227,6 +238,10 @@ impl Learner {
 
     /// Who might serve a subject.
     pub(crate) fn propose(&mut self, topic: usize, rivals: Rivals) {
+        let mut rivals = rivals;
+        if self.without_library {
+            rivals.open.retain(|(server, _)| *server != Server::Library);
+        }
         let topic = &mut self.topics[topic];
         topic.trial.propose(rivals.open);
         (topic.outside, topic.beside) = (rivals.beside, None);

@@ -218,6 +218,23 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
 }
 
 #[test]
+fn where_a_rank_has_what_the_mpi_must_not_touch_its_own_never_serves() {
+    for refused in [0, 5000] {
+        let mut ranks = Ranks::new(3, Pace::USUAL);
+        let (times, mut calls, mut late) = ([10e-6, 12e-6, 15e-6, 5e-6], 0, 0);
+        while calls < 40_000 {
+            ranks.all[1].refuses_library |= calls >= refused;
+            let before = ranks.served[3];
+            calls += ranks.call(&subject(8), 40_000 - calls, &mut |_, who| times[who]);
+            late += if calls > refused + 3000 { ranks.served[3] - before } else { 0 };
+        }
+        assert_eq!(late, 0, "{:?}", ranks.served);
+        assert!((refused == 0) == (ranks.served[3] == 0), "{:?}", ranks.served);
+        assert_ne!(ranks.lesson().server, Server::Library);
+    }
+}
+
+#[test]
 fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
     let mut learner = Learner::new(Pace::USUAL, Instant::now());
     let topic = learner.topic(subject(8), || Some((server(NAMES[0]), None))).unwrap();

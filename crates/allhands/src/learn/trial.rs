@@ -344,6 +344,19 @@ impl Trial {
         }
     }
 
+    /// From now on the MPI's own does not serve.
+    pub(crate) fn without_library(&mut self) {
+        let is_library = |candidate: &Candidate| candidate.server == Server::Library;
+        let Some(library) = self.candidates.iter().position(is_library) else { return };
+        self.candidates[library].on = false;
+        if let Some(other) =
+            (self.serving == library).then(|| self.candidates.iter().position(|other| !is_library(other)))
+            && let Some(other) = other
+        {
+            (self.serving, self.candidates[other].on) = (other, true);
+        }
+    }
+
     /// Seconds that calls have taken so far, as far as that is known.
     pub(crate) fn in_calls(&self) -> f64 {
         let look = self.looks.first().copied();

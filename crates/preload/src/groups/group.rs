@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Options, Server};
-use allhands_call::{Reason, Unserved};
+use allhands_call::{Reason, Unserved, device};
 
 use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, Wish};
@@ -153,7 +153,10 @@ impl<Q: Default> Group<Q> {
         let shape = plans.at(slot).expect("it was just found, or made");
         let first = shape.planned.is_empty();
         let turn = match learns && forced.is_none() {
-            true => comm.learn(call, (!first).then_some(shape.granted), |exchange| finish(exchange, queue))?,
+            // An MPI may not know of devices.
+            true => {
+                comm.learn(call, (!first).then_some(shape.granted), !device::any(), |exchange| finish(exchange, queue))?
+            }
             false => None,
         };
         let Some(turn) = turn else {
