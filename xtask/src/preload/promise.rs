@@ -81,7 +81,7 @@ fn throws(allhands: &Path, library: &Library) -> Result<()> {
 /// Results are right, and bits stay, while everybody is tried over and over; and the report says who was.
 fn learning(allhands: &Path, library: &Library) -> Result<()> {
     for (ranks, topology) in [(2, ""), (4, ""), (4, "2x2"), (3, "1,2")] {
-        let report = super::report("learning");
+        let report = super::report("learning.json");
         let settings: [(&str, &OsStr); 3] = [
             ("ALLHANDS_LEARN", "eager".as_ref()),
             ("ALLHANDS_TOPOLOGY", topology.as_ref()),
