@@ -13,7 +13,7 @@ use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Re
 
 use crate::learn::LEARN;
 use crate::server::Server;
-use crate::tuning::Tuning;
+use crate::tuning::{Tuning, alike};
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
 ///
@@ -378,8 +378,11 @@ impl Evidence {
             let own = best.iter().find(|(server, _)| server == beside).or(best.first()).map_or(1.0, |(_, time)| *time);
             let fastest = best.first().map_or(own, |(_, time)| *time);
             for (server, time) in best.into_iter().filter(|(_, time)| *time <= HOPELESS * fastest) {
-                let known =
-                    rivals.iter().map(|(known, _)| known).chain([beside]).any(|known| alike(known, &server, problem));
+                let same = |known: &Server| match (known.choice(), server.choice()) {
+                    (Some(known), Some(new)) => alike(known, new, problem),
+                    _ => *known == server,
+                };
+                let known = rivals.iter().map(|(known, _)| known).chain([beside]).any(same);
                 if !known && rivals.len() < RIVALS {
                     rivals.push((server, time / own));
                 }
@@ -495,15 +498,6 @@ impl Decision {
         let why = Why::Fastest { grounds, microseconds, runner_up: best.get(1).cloned() };
         Decision { server, why, best }
     }
-}
-
-/// Whether two do the same, as three of the ranks see it.
-fn alike(one: &Server, other: &Server, problem: &Problem) -> bool {
-    let (Some(first), Some(second)) = (one.choice(), other.choice()) else { return one == other };
-    let (Ok(first), Ok(second)) = (first.prepare(problem), second.prepare(problem)) else { return false };
-    let last = problem.ranks() - 1;
-    let same = |rank: usize| first.rank(rank) == second.rank(rank);
-    one == other || first.blocks() == second.blocks() && [0, last / 2, last].into_iter().all(same)
 }
 
 /// The tuning that a text holds; or what is wrong with it.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::advice::Advice;
+pub(crate) use self::advice::alike;
 use crate::server::Server;
 
 /// The version of the format.

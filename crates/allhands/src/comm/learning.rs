@@ -7,6 +7,7 @@ use allhands_schedule::{Choice, Collective, Expression, Problem};
 use super::{Ask, Comm};
 use crate::choose::class;
 use crate::error::Error;
+use crate::layout::Amount;
 use crate::learn::{Learner, Lesson, Rivals, Subject, Turn, WORDS};
 use crate::plan::Options;
 use crate::raw::{Greatest, RawCall, RawPlan};
@@ -116,7 +117,9 @@ impl Comm {
         if !ask.collective.reduces() || ask.exact {
             return Rivals { open: all, beside: Vec::new() };
         }
-        let begun = serving.choice().and_then(|choice| expression(choice, &problem));
+        // Calls of other counts belong to the same subject, and might not evaluate the same by the same two algorithms.
+        let listed = matches!(ask.amount, Amount::Listed(_));
+        let begun = serving.choice().filter(|_| !listed).and_then(|choice| expression(choice, &problem));
         let same = |server: &Server| {
             begun.is_some() && server.choice().and_then(|choice| expression(choice, &problem)) == begun
         };

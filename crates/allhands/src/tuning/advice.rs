@@ -128,12 +128,16 @@ fn same_by_default(
     }
 }
 
-/// Whether two settings do the same on a shape, as three of its ranks see it.
+/// Whether two settings do the same on a shape.
 fn same(collective: Collective, one: &Choice, other: &Choice, (nodes, ranks): (usize, usize)) -> bool {
     let Ok(topology) = Topology::regular(nodes, ranks) else { return false };
-    let problem = Problem::new(collective, topology);
-    let (Ok(one), Ok(other)) = (one.prepare(&problem), other.prepare(&problem)) else { return false };
-    let last = nodes * ranks - 1;
+    alike(one, other, &Problem::new(collective, topology))
+}
+
+/// Whether two settings do the same for a problem, as three of its ranks see it.
+pub(crate) fn alike(one: &Choice, other: &Choice, problem: &Problem) -> bool {
+    let (Ok(one), Ok(other)) = (one.prepare(problem), other.prepare(problem)) else { return false };
+    let last = problem.ranks() - 1;
     one.blocks() == other.blocks() && [0, last / 2, last].iter().all(|&rank| one.rank(rank) == other.rank(rank))
 }
 

@@ -26,11 +26,13 @@ pub(crate) struct Lessons {
 const FEWEST_TURNS: usize = 4;
 
 impl Lessons {
-    /// Adds those of a communicator.
+    /// Adds those of a communicator. Programs may make very many, so what taught nothing is not kept, but for what was spent on it.
     pub(crate) fn add(&mut self, topology: &Topology, (lessons, aside): (Vec<Lesson>, f64)) {
         let (ranks, shape) = (topology.ranks(), (topology.regions(1), topology.region_sizes(1).1));
-        self.all.extend(lessons.into_iter().map(|lesson| Learned { ranks, shape, lesson }));
-        self.aside += aside;
+        let (taught, other): (Vec<Lesson>, Vec<Lesson>) =
+            lessons.into_iter().partition(|lesson| lesson.tried.len() > 1);
+        self.all.extend(taught.into_iter().map(|lesson| Learned { ranks, shape, lesson }));
+        self.aside += aside + other.iter().map(|lesson| lesson.spent).sum::<f64>();
     }
 
     /// Seconds that calls took less than without learning, and that learning took.
@@ -83,10 +85,11 @@ mod tests {
         let lessons = vec![
             lesson(vec![time("mpi", 16), time("binomial", 8), time("linear", 1)]),
             lesson(vec![time("mpi", 16), time("linear", 1)]),
+            lesson(vec![time("mpi", 16)]),
         ];
         let mut all = Lessons::default();
         all.add(&Topology::regular(2, 4).unwrap(), (lessons, 0.5));
-        assert_eq!(all.sums(), (6.0, 1.0));
+        assert_eq!((all.all.len(), all.sums()), (2, (6.0, 1.25)));
         let cells = all.cells();
         assert_eq!(cells.len(), 1);
         assert_eq!((cells[0].nodes, cells[0].ranks_per_node, cells[0].bytes, cells[0].times.len()), (2, 4, 64, 2));

@@ -37,8 +37,7 @@ impl Learning {
     /// Nothing where nobody was tried.
     pub(super) fn of(lessons: &Lessons) -> Option<Learning> {
         let (gained_seconds, spent_seconds) = lessons.sums();
-        let tried = lessons.all.iter().filter(|learned| learned.lesson.tried.len() > 1);
-        let mut rows: Vec<Lesson> = tried.map(Lesson::of).collect();
+        let mut rows: Vec<Lesson> = lessons.all.iter().map(Lesson::of).collect();
         let place = |lesson: &Lesson| (lesson.collective.clone(), lesson.ranks, lesson.up_to_bytes);
         rows.sort_by_key(place);
         (!rows.is_empty()).then_some(Learning { gained_seconds, spent_seconds, rows })
