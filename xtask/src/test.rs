@@ -1,69 +1,82 @@
 //! `cargo xtask test`: everything that has to pass.
 
+use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::conformance::{self, Wish};
 use crate::{Result, browser, build, capi, failures, fuzz, header, mpi, preload, tells};
 
-/// One command: its arguments, and the flags that rustc gets besides.
-struct Step {
-    arguments: &'static [&'static str],
-    rustflags: Option<&'static str>,
-}
-
-const fn plain(arguments: &'static [&'static str]) -> Step {
-    Step { arguments, rustflags: None }
-}
-
-const STEPS: [Step; 7] = [
-    plain(&["fmt", "--all", "--check"]),
-    plain(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+const STEPS: [&[&str]; 7] = [
+    &["fmt", "--all", "--check"],
+    &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
     // Some tests run examples as jobs.
-    plain(&["build", "--workspace", "--examples"]),
-    plain(&["test", "--workspace", "--lib", "--bins", "--tests"]),
-    plain(&["test", "--workspace", "--doc"]),
+    &["build", "--workspace", "--examples"],
+    &["test", "--workspace", "--lib", "--bins", "--tests"],
+    &["test", "--workspace", "--doc"],
     // The preload's library has the name of ours.
-    plain(&["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"]),
-    // loom replaces the atomics of the thread ranks: a build of its own, in a folder of its own.
-    Step {
-        arguments: &["test", "--package", "allhands", "--lib", "--release", "--target-dir", "target/loom", "models"],
-        rustflags: Some("--cfg loom"),
-    },
+    &["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"],
+    // loom replaces the atomics of what threads share.
+    &["test", "--package", "allhands", "--lib", "--features", "loom", "models"],
 ];
 
-/// Stops at the first step that fails, and says which.
+/// Stops at the first part that fails, and says which; in the end, how long each took.
 pub(crate) fn test(wish: &Wish) -> Result<()> {
-    mpi::install()?;
-    header::check()?;
-    for Step { arguments, rustflags } in STEPS {
-        let line = arguments.join(" ");
-        eprintln!("xtask: cargo {line}");
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
-        // Some tests compile against these, and run on them.
-        command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi"));
-        if let Some(flags) = rustflags {
-            command.env("RUSTFLAGS", flags);
-        }
-        match command.status() {
-            Ok(status) if status.success() => {}
-            Ok(_) => return Err(format!("failed: cargo {line}")),
-            Err(error) => return Err(format!("cargo cannot be started: {error}")),
-        }
+    let mut parts = Parts(Vec::new());
+    parts.time("installing MPIs", mpi::install)?;
+    parts.time("the header", header::check)?;
+    for arguments in STEPS {
+        parts.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
     }
-    verify(&build::command()?)?;
+    parts.time("verify", || verify(&build::command()?))?;
     let program = conformance::build()?;
     let libraries = wish.libraries()?;
-    conformance::run(&program, &libraries, wish)?;
-    failures::run(&program, &libraries)?;
-    preload::run(&libraries)?;
-    fuzz::run(&libraries)?;
-    capi::run(&libraries)?;
-    tells::run(&libraries)?;
-    browser::run()?;
-    eprintln!("xtask: all passed");
+    parts.time("conformance", || conformance::run(&program, &libraries, wish))?;
+    parts.time("failures", || failures::run(&program, &libraries))?;
+    parts.time("preload", || preload::run(&libraries))?;
+    parts.time("fuzz", || fuzz::run(&libraries))?;
+    parts.time("capi", || capi::run(&libraries))?;
+    parts.time("tells", || tells::run(&libraries))?;
+    parts.time("browser", browser::run)?;
+    let names: Vec<&str> = libraries.iter().map(|library| library.name).collect();
+    eprintln!("xtask: all passed, with {}; {parts}", names.join(", "));
     Ok(())
+}
+
+/// What was done, and how long it took.
+struct Parts(Vec<(String, Duration)>);
+
+impl Parts {
+    fn time<T>(&mut self, name: &str, part: impl FnOnce() -> Result<T>) -> Result<T> {
+        let began = Instant::now();
+        let outcome = part()?;
+        self.0.push((name.into(), began.elapsed()));
+        Ok(outcome)
+    }
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Duration = self.0.iter().map(|(_, time)| time).sum();
+        let told = self.0.iter().filter(|(_, time)| time.as_secs() > 0);
+        let told: Vec<String> = told.map(|(name, time)| format!("{name} {}", time.as_secs())).collect();
+        write!(f, "seconds: {} in all; {}", all.as_secs(), told.join(", "))
+    }
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    let line = arguments.join(" ");
+    eprintln!("xtask: cargo {line}");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
+    // Some tests compile against these, and run on them.
+    command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi"));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("failed: cargo {line}")),
+        Err(error) => Err(format!("cargo cannot be started: {error}")),
+    }
 }
 
 /// A sweep of the command itself.

@@ -781,7 +781,7 @@ impl<T: Element> Drop for Pending<'_, T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use allhands_schedule::Topology;
 

@@ -348,7 +348,7 @@ impl Hasher for Mixer {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use proptest::prelude::*;
 

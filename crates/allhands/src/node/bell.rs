@@ -20,7 +20,7 @@ use super::sync::{Bed, Ordering, fence};
 use crate::gate::Gate;
 
 /// One rank's bell, in memory that all ranks of the node see. All zeros is a bell at rest.
-#[cfg_attr(not(loom), derive(Default))]
+#[cfg_attr(not(feature = "loom"), derive(Default))]
 #[repr(C, align(128))]
 pub(crate) struct Bell {
     bed: Bed,
@@ -51,7 +51,7 @@ impl Bell {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod models {
     use super::super::sync::AtomicU32;
     use super::*;

@@ -237,7 +237,7 @@ impl Notes {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
     use crate::node::memory::Mapping;

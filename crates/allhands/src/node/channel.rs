@@ -34,10 +34,10 @@
 
 use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) const SLOTS: usize = 16;
 /// Few, so that reuse is reached within a model's bounds.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) const SLOTS: usize = 2;
 /// Payloads up to this many bytes travel in the line of their flag, or in the one beside it.
 pub(crate) const INLINE: usize = 112;
@@ -105,12 +105,12 @@ const SOON: usize = 4096;
 /// at once.
 #[inline]
 fn own_soon(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    #[cfg(all(target_arch = "x86_64", not(feature = "loom")))]
     // SAFETY: a hint, which changes nothing that can be seen; processors without it do nothing.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
     }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    #[cfg(not(all(target_arch = "x86_64", not(feature = "loom"))))]
     let _ = line;
 }
 
@@ -243,9 +243,9 @@ impl Channel {
                 Err(state) if state == number << 2 | READING && !gone() => spin_loop(),
                 _ => return,
             }
-            #[cfg(loom)]
+            #[cfg(feature = "loom")]
             loom::thread::yield_now();
-            #[cfg(not(loom))]
+            #[cfg(not(feature = "loom"))]
             std::thread::yield_now();
         }
     }
@@ -271,7 +271,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod models {
     use super::*;
     use loom::sync::Arc;
@@ -354,7 +354,7 @@ mod models {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

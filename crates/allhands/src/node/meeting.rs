@@ -35,7 +35,7 @@ impl Meeting {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod models {
     use super::super::sync::UnsafeCell;
     use super::*;

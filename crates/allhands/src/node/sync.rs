@@ -1,6 +1,6 @@
 //! Atomics, cells and sleeping: the real ones, or loom's when a model is checked.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::{
     cell::UnsafeCell,
     hint::spin_loop,
@@ -8,7 +8,7 @@ pub(crate) use loom::{
     thread::yield_now,
 };
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::{
     hint::spin_loop,
     sync::atomic::{AtomicU32, Ordering, fence},
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 /// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a bed that
 /// nobody lies in.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Bed {
     occupied: AtomicU32,
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 impl Bed {
     /// As the owner: from now on [`wake`](Bed::wake) has somebody to wake.
     pub(crate) fn lie_down(&self) {
@@ -58,14 +58,14 @@ impl Bed {
 }
 
 /// The same, made of what loom can model; it sleeps until woken, so that a lost wake-up shows.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) struct Bed {
     occupied: AtomicU32,
     asleep: loom::sync::Mutex<()>,
     woken: loom::sync::Condvar,
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 impl Bed {
     pub(crate) fn new() -> Bed {
         Bed { occupied: AtomicU32::new(0), asleep: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() }
@@ -99,12 +99,12 @@ impl Bed {
 }
 
 /// loom's interface on the standard cell: every access says whether it writes.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 impl<T> UnsafeCell<T> {
     #[inline]
     pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {

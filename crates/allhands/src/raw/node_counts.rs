@@ -115,7 +115,7 @@ fn passing(schedule: &Schedule) -> Vec<usize> {
     blocks
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use std::sync::Arc;
 
