@@ -342,7 +342,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let partners = Partners::of(&topology, &homes, cores);
     let world = World::of_job(Job::new(communicator)?, me, homes, node, neighbours, threads);
     let began = Instant::now();
-    let fit = match learning.pace().is_some() && texts.machine.is_none() && partners.are_any() {
+    // What a machine file says is made to agree with what is found here.
+    let fit = match learning.pace().is_some() && partners.are_any() {
         true => speeds::find(mpi, comm, &world, hash(&[id, SPEEDS]), &partners)?,
         false => Fit::default(),
     };
@@ -534,9 +535,10 @@ impl Agreed {
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
         });
-        let learning = match &tuning {
-            Some(_) => Setting::Off,
-            None => Setting::parse(learn.as_deref().unwrap_or_default())?,
+        // Who names a tuning file has tuned, unless both are asked for: then what is learned begins there.
+        let learning = match (&tuning, learn.as_deref()) {
+            (Some(_), None) => Setting::Off,
+            (_, learn) => Setting::parse(learn.unwrap_or_default())?,
         };
         Ok(Agreed { id, texts: Texts { tuning, learned, machine }, topology, progress, single_copy, learning })
     }

@@ -214,3 +214,56 @@ fn a_fitted_machine_is_named_and_nonsense_is_not() {
     let nonsense = generic().fitted(far(f64::NAN));
     assert_eq!((nonsense.fitted_words(), nonsense.fit()), (None, &Fit::default()));
 }
+
+/// A machine file may be of another machine, or wrong: who serves, or is tried beside, must have the best among them all the same.
+#[test]
+fn a_machine_that_lies_is_made_to_agree_with_what_was_found() {
+    let generic = Machine::shipped("generic").unwrap();
+    let fit = Fit {
+        far: Some(Measured { bytes: 8, seconds: 20e-6, long: Some((64 << 10, 60e-6)) }),
+        near: Some(Measured { bytes: 8, seconds: 0.5e-6, long: Some((8 << 10, 1.6e-6)) }),
+    };
+    let slower = |factor: f64| {
+        let mut machine = generic.clone();
+        for protocol in machine.levels.iter_mut().flat_map(|level| &mut level.protocols) {
+            protocol.latency *= factor;
+            protocol.overhead *= factor;
+        }
+        machine
+    };
+    let mut exchanged = generic.clone();
+    exchanged.levels.reverse();
+    let truth = Evidence::of_machine(generic.clone()).fitted(fit);
+    for (lie, machine) in [("ten times", slower(10.0)), ("a tenth", slower(0.1)), ("exchanged", exchanged)] {
+        let lying = Evidence::of_machine(machine).fitted(fit);
+        let (mut cells, mut far_off) = (0, Vec::new());
+        for (seating, (nodes, ranks)) in [(1, (4, 4)), (2, (8, 4))] {
+            for collective in [
+                Collective::Allreduce,
+                Collective::Allgather,
+                Collective::Alltoall,
+                Collective::ReduceScatter,
+                Collective::Bcast,
+            ] {
+                for bytes in [8, 512, 8 << 10, 64 << 10] {
+                    let problem = Problem::new(collective, Topology::regular(nodes, ranks).unwrap());
+                    let serving = lying.choose(seating, &problem, bytes, ABLE).unwrap().server;
+                    let rivals = lying.rivals(seating, &problem, bytes, ABLE, &serving);
+                    let time = |server: &Server| {
+                        let prepared = server.choice().unwrap().prepare(&problem).unwrap();
+                        let amount = Amount::bytes(bytes as u64);
+                        allhands_model::simulate(&prepared, &truth.machine, amount).unwrap().seconds
+                    };
+                    let tried = rivals.iter().map(|(server, _)| server).chain([&serving]);
+                    let best = tried.map(time).fold(f64::INFINITY, f64::min);
+                    let truly = time(&truth.choose(seating, &problem, bytes, ABLE).unwrap().server);
+                    cells += 1;
+                    if best > 1.1 * truly {
+                        far_off.push(format!("{collective} {bytes} {nodes}x{ranks} {:.2}", best / truly));
+                    }
+                }
+            }
+        }
+        assert!(far_off.len() * 10 <= cells, "{lie}: {far_off:#?}");
+    }
+}

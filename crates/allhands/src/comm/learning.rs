@@ -59,7 +59,8 @@ impl Comm {
             Some((decision.server, remembered))
         };
         let Some(topic) = learner.topic(subject, serving) else { return Ok(None) };
-        if learner.exchange_is_due(topic) {
+        let told = learner.exchange_is_due(topic);
+        if told {
             let began = Instant::now();
             let greatest = match exchange {
                 Some(made) => made,
@@ -77,7 +78,7 @@ impl Comm {
             learner.propose(topic, rivals);
             learner.spent(began.elapsed());
         }
-        Ok(Some(learner.turn(topic, since)))
+        Ok(Some(Turn { told, ..learner.turn(topic, since) }))
     }
 
     /// See [`Evidence::fitted_words`](crate::Evidence::fitted_words).

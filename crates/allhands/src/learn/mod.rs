@@ -53,6 +53,8 @@ pub struct Turn {
     pub beside: Option<Server>,
     /// So many calls after this one are served alike, without asking.
     pub rest: u64,
+    /// Whether ranks have told each other times before this call, from which something may have been learned.
+    pub told: bool,
 }
 
 /// Who might serve a subject.
@@ -254,7 +256,14 @@ impl Learner {
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
         if since.is_none() || self.untold.len() == TURNS {
-            return Turn { server: trial.server().clone(), why: trial.why(), tried: false, beside: None, rest: 0 };
+            return Turn {
+                server: trial.server().clone(),
+                why: trial.why(),
+                tried: false,
+                beside: None,
+                rest: 0,
+                told: false,
+            };
         }
         let mut aside = None;
         if trial.is_settled() && !trial.is_due(left) && !outside.is_empty() {
@@ -275,7 +284,14 @@ impl Learner {
         } else if let Some((candidate, kind, _)) = &aside {
             self.untold.push(Untold { topic: number, beside: true, candidate: *candidate, kind: *kind, seconds: 0.0 });
         }
-        Turn { server, why, tried: turn.timed.is_some(), beside: aside.map(|(_, _, server)| server), rest: turn.rest }
+        Turn {
+            server,
+            why,
+            tried: turn.timed.is_some(),
+            beside: aside.map(|(_, _, server)| server),
+            rest: turn.rest,
+            told: false,
+        }
     }
 
     /// How long the turn took that was given last, on this rank.

@@ -131,14 +131,12 @@ impl<Q: Default> Comms<Q> {
         drop(member);
     }
 
-    /// What was learned on all of them, which are about to end.
+    /// What was learned on all of them so far. Those that another thread is using are left out: it may wait for what this one does next.
     pub(crate) fn lessons(&self) -> Lessons {
-        let mut lessons = std::mem::take(&mut *lock(&self.lessons));
+        let mut lessons = lock(&self.lessons).clone();
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        for member in table.values() {
-            if let Some(group) = member.made() {
-                lock(group).learned(&mut lessons);
-            }
+        for group in table.values().filter_map(|member| member.try_group()) {
+            group.learned(&mut lessons);
         }
         lessons
     }

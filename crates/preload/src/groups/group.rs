@@ -27,7 +27,9 @@ pub(crate) struct Group<Q> {
     /// Whether who serves the last call is tried, so that its time is wanted; and who is to be tried beside it.
     pub(crate) tried: bool,
     pub(crate) beside: Option<Server>,
-    /// For those.
+    /// Whether something may have been learned before it.
+    pub(crate) told: bool,
+    /// For those that are tried beside.
     scratch: Vec<u128>,
     /// What is under way. Before the communicator, which it was made from.
     queue: Q,
@@ -103,6 +105,7 @@ impl<Q: Default> Group<Q> {
             fresh: false,
             tried: false,
             beside: None,
+            told: false,
             scratch: Vec::new(),
             queue: Q::default(),
             comm,
@@ -116,7 +119,7 @@ impl<Q: Default> Group<Q> {
         call: &RawCall,
         way: Way<'_, M, F>,
     ) -> Result<Found<'_, Q>, Unserved> {
-        (self.fresh, self.tried, self.beside) = (false, false, None);
+        (self.fresh, self.tried, self.beside, self.told) = (false, false, None, false);
         let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
         let slot = match self.last.filter(like).or_else(|| self.plans.find(call)) {
             Some(slot) => slot,
@@ -184,7 +187,7 @@ impl<Q: Default> Group<Q> {
             }
         };
         (shape.rest, shape.granted) = (turn.rest, 1 + turn.rest);
-        (self.tried, self.beside) = (turn.tried, turn.beside);
+        (self.tried, self.beside, self.told) = (turn.tried, turn.beside, turn.told);
         Ok(())
     }
 

@@ -37,6 +37,8 @@ struct Call<'a> {
     turn: Option<Turn>,
     /// On whose communicator the MPI's own is tried, so that its time is wanted.
     tried: Option<&'a Member>,
+    /// Whether something may have been learned before it.
+    told: bool,
     /// While the others are to see this rank in it.
     stays: Vec<Stay<'a>>,
 }
@@ -70,9 +72,10 @@ pub(super) fn serve(
         planned: false,
         turn: None,
         tried: None,
+        told: false,
         stays: Vec::new(),
     };
-    match inside(|| call.attempt(plain, read)) {
+    let code = match inside(|| call.attempt(plain, read)) {
         Some(Ok(chosen)) => {
             call.note(chosen.as_deref().map_or(By::Nobody, Chosen::as_server));
             0
@@ -100,7 +103,11 @@ pub(super) fn serve(
         }
         Some(Err(Unserved::Failed(error))) => raise(session.job.mpi, function, comm, &error),
         None => fault(session.job.mpi, function, comm),
+    };
+    if call.told {
+        inside(|| session.learned());
     }
+    code
 }
 
 /// The plan for a call, why it runs what it runs, and what is under way beside it.
@@ -160,7 +167,7 @@ impl Call<'_> {
         let Found { plan, chosen, queue: lines, tried } = match planned {
             Ok(planned) => planned,
             Err(unserved) => {
-                self.tried = group.tried.then_some(member);
+                (self.tried, self.told) = (group.tried.then_some(member), group.told);
                 return Err(unserved);
             }
         };
@@ -175,6 +182,7 @@ impl Call<'_> {
             let finish = |plan: &mut RawPlan, lines: &mut Lines| requests.finish(plan, lines);
             group.try_beside(&task.call, |lines| requests.meanwhile(lines), finish)?;
         }
+        self.told = group.told;
         if let Some(plain) = &plain {
             remember(session, self.comm, plain, member, &group, &task);
         }

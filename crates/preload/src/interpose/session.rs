@@ -2,10 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use allhands::learn::Memory;
+use allhands_call::locks::try_lock;
 use allhands_call::{Caller, Outcome, Said, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
@@ -21,7 +22,12 @@ pub(super) struct Session {
     pub(super) observers: Arc<Observers>,
     pub(super) comms: Comms<Lines>,
     pub(super) requests: Requests,
+    /// When what was learned was kept last; of the world's first rank only, which keeps it.
+    kept: Option<Mutex<Instant>>,
 }
+
+/// What is learned is kept so often: a job may end before it finalises MPI.
+const KEPT_EVERY: Duration = Duration::from_secs(180);
 
 static SESSION: OnceLock<Session> = OnceLock::new();
 /// Whether the program's calls are ours to serve.
@@ -84,7 +90,9 @@ pub(super) fn end() {
             let lessons = session.comms.lessons();
             session.observers.learned(&lessons);
             session.observers.publish();
-            session.remember(&lessons);
+            if session.kept.is_some() {
+                session.keep(&lessons);
+            }
             session.requests.end(session.job.mpi);
             session.comms.end();
             session.observers.end();
@@ -102,17 +110,26 @@ impl Session {
         let key = unsafe { mpi.comm_keyval(gone) }.map_err(|error| error.to_string())?;
         let comms = Comms::new(mpi, observers.clone(), key);
         let requests = Requests::new(&job, observers.clone(), moving);
-        Ok(Some(Session { job, observers, comms, requests }))
+        let kept = (mpi.comm_rank(mpi.world()) == Ok(0)).then(|| Mutex::new(Instant::now()));
+        Ok(Some(Session { job, observers, comms, requests, kept }))
     }
 
-    /// Keeps what was learned for the next job; the first rank does, of what it took part in.
-    fn remember(&self, lessons: &Lessons) {
-        let mpi = self.job.mpi;
+    /// Something may have been learned: keeps it, if that was not done for some minutes.
+    pub(super) fn learned(&self) {
+        let Some(mut kept) = self.kept.as_ref().and_then(try_lock) else { return };
+        if kept.elapsed() >= KEPT_EVERY {
+            *kept = Instant::now();
+            self.keep(&self.comms.lessons());
+        }
+    }
+
+    /// Keeps what was learned for the next job, as far as this rank took part in it.
+    fn keep(&self, lessons: &Lessons) {
         let cells = lessons.cells();
-        if cells.is_empty() || mpi.comm_rank(mpi.world()) != Ok(0) {
+        if cells.is_empty() {
             return;
         }
-        if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(mpi))
+        if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
             && let Err(fact) = memory.keep(cells, &[("machine", lessons.machine.as_deref().unwrap_or("as assumed"))])
         {
             eprintln!("allhands: {fact}");

@@ -5,6 +5,7 @@ use allhands::learn::Lesson;
 use allhands_schedule::Topology;
 
 /// What was learned on one communicator.
+#[derive(Clone)]
 pub(crate) struct Learned {
     pub(crate) ranks: usize,
     /// Nodes, and ranks on the fullest of them.
@@ -13,7 +14,7 @@ pub(crate) struct Learned {
 }
 
 /// What was learned in a job, as far as this rank took part in it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Lessons {
     pub(crate) all: Vec<Learned>,
     /// Seconds that were spent on no call in particular: on plans, and on telling times.
