@@ -203,7 +203,7 @@ fn what_serves_a_neighbourhood_follows_from_its_graph() {
 #[test]
 fn a_fitted_machine_is_named_and_nonsense_is_not() {
     let generic = || Evidence::of_machine(Machine::shipped("generic").unwrap());
-    let far = |seconds: f64| Fit { far: Some(Measured { bytes: 8, seconds, long: None }), near: None };
+    let far = |seconds: f64| Fit { far: Some(Measured { bytes: 8, seconds, long: None, gap: None }), near: None };
     let slow = generic().fitted(far(500e-6));
     let words = "generic, fitted here: between nodes 500 us, the rest as on generic";
     assert_eq!((slow.fitted_words().as_deref(), slow.fit()), (Some(words), &far(500e-6)));
@@ -220,8 +220,8 @@ fn a_fitted_machine_is_named_and_nonsense_is_not() {
 fn a_machine_that_lies_is_made_to_agree_with_what_was_found() {
     let generic = Machine::shipped("generic").unwrap();
     let fit = Fit {
-        far: Some(Measured { bytes: 8, seconds: 20e-6, long: Some((64 << 10, 60e-6)) }),
-        near: Some(Measured { bytes: 8, seconds: 0.5e-6, long: Some((8 << 10, 1.6e-6)) }),
+        far: Some(Measured { bytes: 8, seconds: 20e-6, long: Some((64 << 10, 60e-6)), gap: Some(2e-6) }),
+        near: Some(Measured { bytes: 8, seconds: 0.5e-6, long: Some((8 << 10, 1.6e-6)), gap: None }),
     };
     let slower = |factor: f64| {
         let mut machine = generic.clone();

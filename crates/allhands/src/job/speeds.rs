@@ -1,8 +1,8 @@
 //! How fast messages are where a job runs, found out when a world is made: by a few of them, in a few milliseconds.
 //!
-//! The first rank sends messages to a rank of another node and to one of its own, which send them back, and tells all ranks how long that
+//! The first rank sends messages to a few ranks of other nodes and to one of its own, which send them back, and tells all ranks how long that
 //! took: all must choose alike. It alone looks at the clock. A message of no bytes says that there are no more, so that no limit on time can make
-//! the two disagree; everybody else waits to be told.
+//! them disagree; everybody else waits to be told.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,9 +45,13 @@ struct Trial {
 /// Who answers the first rank, as all ranks know.
 #[derive(Debug, PartialEq)]
 pub(super) struct Partners {
-    far: Option<usize>,
+    /// The first of them is the one that single messages go to.
+    far: Vec<usize>,
     near: Option<usize>,
 }
+
+/// As many ranks of other nodes are sent something at once, at most.
+const AT_ONCE: usize = 8;
 
 impl Partners {
     /// The first ones there are. Inside a node, one that shares memory, unless ranks take turns on their cores: the model adds the time of
@@ -56,14 +60,14 @@ impl Partners {
         let others = || 1..topology.ranks();
         let near = |rank: &usize| !topology.far(0, *rank) && homes[*rank] == homes[0];
         Partners {
-            far: others().find(|rank| topology.far(0, *rank)),
+            far: others().filter(|rank| topology.far(0, *rank)).take(AT_ONCE).collect(),
             near: others().find(near).filter(|_| cores >= topology.ranks()),
         }
     }
 
     /// Whether there is anybody.
     pub(super) fn are_any(&self) -> bool {
-        self.far.is_some() || self.near.is_some()
+        !self.far.is_empty() || self.near.is_some()
     }
 }
 
@@ -77,46 +81,50 @@ pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &
     if me == 0 {
         fit = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     }
-    // The other one of the two, on each of them.
-    let other = |partner: Option<usize>| match partner {
-        Some(partner) if me == 0 => Some(partner),
-        partner => partner.filter(|partner| me == *partner).map(|_| 0),
+    // Whom a rank exchanges messages with: the first one with the partners, and they with it.
+    let others = |partners: &[usize]| match me {
+        0 => partners.to_vec(),
+        _ if partners.contains(&me) => vec![0],
+        _ => Vec::new(),
     };
-    if let Some(other) = other(partners.near)
+    if let &[other] = &others(partners.near.as_slice())[..]
         && let Way::Near(place) = world.way(other, true)
     {
         let trial = Trial { long: NEAR.long.min(world.node.body()), ..NEAR };
-        fit.near = take_part(&Letters { world, other, place, key }, &trial, begin, me, fit.near)?;
+        fit.near = take_part(&[Letters { world, other, place, key }], &trial, begin, me, fit.near)?;
     }
-    if let Some(other) = other(partners.far) {
-        fit.far = take_part(&Messages { mpi, comm, other: other as i32 }, &FAR, begin, me, fit.far)?;
+    let far: Vec<Messages<'_>> =
+        others(&partners.far).into_iter().map(|other| Messages { mpi, comm, other: other as i32 }).collect();
+    if !far.is_empty() {
+        fit.far = take_part(&far, &FAR, begin, me, fit.far)?;
     }
     if me == 0 {
         *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = fit;
     }
     let mut words = words(&fit);
     // SAFETY: as many words on every rank.
-    unsafe { mpi.bcast(words.as_mut_ptr().cast(), words.len(), mpi.constants().types.uint64_t, 0, comm)? };
+    unsafe {
+        mpi.bcast(words.as_mut_ptr().cast(), words.as_flattened().len(), mpi.constants().types.uint64_t, 0, comm)?
+    };
     let [far, near] = measured(words);
     Ok(Fit { far, near: near.map(as_in_a_plan) })
 }
 
-/// Times, bytes of long messages, times of those, of far messages and of near ones; no number where there is none.
-fn words(fit: &Fit) -> [u64; 6] {
-    let of_one = |one: Option<Measured>| {
-        let (bytes, seconds) = one.and_then(|one| one.long).unwrap_or((0, f64::NAN));
-        [one.map_or(f64::NAN, |one| one.seconds).to_bits(), bytes, seconds.to_bits()]
-    };
-    let ([a, b, c], [d, e, f]) = (of_one(fit.far), of_one(fit.near));
-    [a, b, c, d, e, f]
+/// Times, bytes of long messages, times of those, gaps, of far messages and of near ones; no number where there is none.
+fn words(fit: &Fit) -> [[u64; 4]; 2] {
+    [fit.far, fit.near].map(|one| {
+        let number = |number: Option<f64>| number.unwrap_or(f64::NAN).to_bits();
+        let (bytes, seconds) = one.and_then(|one| one.long).unzip();
+        [number(one.map(|one| one.seconds)), bytes.unwrap_or(0), number(seconds), number(one.and_then(|one| one.gap))]
+    })
 }
 
 /// What such words say.
-fn measured([a, b, c, d, e, f]: [u64; 6]) -> [Option<Measured>; 2] {
-    [[a, b, c], [d, e, f]].map(|[seconds, bytes, long]| {
+fn measured(words: [[u64; 4]; 2]) -> [Option<Measured>; 2] {
+    words.map(|[seconds, bytes, long, gap]| {
         let number = |bits: u64| Some(f64::from_bits(bits)).filter(|number| !number.is_nan());
         let long = number(long).map(|long| (bytes, long));
-        Some(Measured { bytes: SHORT as u64, seconds: number(seconds)?, long })
+        Some(Measured { bytes: SHORT as u64, seconds: number(seconds)?, long, gap: number(gap) })
     })
 }
 
@@ -140,9 +148,9 @@ trait Wire {
     fn receive(&self, buffer: &mut [u8]) -> Result<usize>;
 }
 
-/// As one of two ranks: the first one measures, unless it knows from before, and the other answers.
+/// As one of some ranks: the first one measures, unless it knows from before, and the others, to each of whom it has a wire, answer.
 fn take_part(
-    wire: &impl Wire,
+    wires: &[impl Wire],
     trial: &Trial,
     begin: Instant,
     me: usize,
@@ -151,50 +159,63 @@ fn take_part(
     let mut buffer = vec![0; trial.long];
     if me > 0 {
         loop {
-            match wire.receive(&mut buffer)? {
+            match wires[0].receive(&mut buffer)? {
                 0 => return Ok(None),
-                bytes => wire.send(&buffer, bytes)?,
+                bytes => wires[0].send(&buffer, bytes)?,
             }
         }
     }
     let found = match known {
         Some(_) => known,
-        None => measure(wire, trial, begin, &mut buffer)?,
+        None => measure(wires, trial, begin, &mut buffer)?,
     };
-    wire.send(&buffer, 0)?;
+    for wire in wires {
+        wire.send(&buffer, 0)?;
+    }
     Ok(found)
 }
 
-/// The shortest time that a message took. Two short ones are sent in any case; after that, none for which there is no time left. Long ones come second, and have
-/// the greater part of the time.
-fn measure(wire: &impl Wire, trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
-    let mut round_trip = |bytes: usize| -> Result<Duration> {
+/// The shortest time that a message took, and the shortest gap between those to several. Two short ones are sent to each in any case, the first of which may
+/// make connections; after that, none for which there is no time left. Long ones come second, and have the greater part of the time.
+fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
+    // How long it takes until the first answer has come, and all have.
+    let mut ask = |wires: &[W], bytes: usize| -> Result<(Duration, Duration)> {
         let begin = Instant::now();
-        wire.send(buffer, bytes)?;
-        wire.receive(buffer)?;
-        Ok(begin.elapsed())
+        wires.iter().try_for_each(|wire| wire.send(buffer, bytes))?;
+        wires[0].receive(buffer)?;
+        let first = begin.elapsed();
+        wires[1..].iter().try_for_each(|wire| wire.receive(buffer).map(drop))?;
+        Ok((first, begin.elapsed()))
     };
-    let first = round_trip(SHORT)?;
+    let (connected, _) = ask(wires, SHORT)?;
     let begun = Instant::now();
     let time = trial.until.saturating_sub(begun - begin).max(AFTER_THE_FIRST);
-    let mut short = first.min(round_trip(SHORT)?);
-    for _ in 2..trial.most {
+    let (first, mut all) = ask(wires, SHORT)?;
+    let mut short = connected.min(first);
+    for number in 2..trial.most {
         if begun.elapsed() + short > time / 3 {
             break;
         }
-        short = short.min(round_trip(SHORT)?);
+        // By turns alone, and with the others.
+        let asked = if number % 2 == 0 { &wires[..1] } else { wires };
+        let (first, last) = ask(asked, SHORT)?;
+        short = short.min(first);
+        if asked.len() == wires.len() {
+            all = all.min(last);
+        }
     }
     let mut long: Option<Duration> = None;
     for _ in 0..trial.most {
         if begun.elapsed() + long.unwrap_or(short) > time {
             break;
         }
-        let took = round_trip(trial.long)?;
+        let (took, _) = ask(&wires[..1], trial.long)?;
         long = Some(long.map_or(took, |long| long.min(took)));
     }
     let one_way = |trip: Duration| Some(trip.as_secs_f64() / 2.0).filter(|seconds| *seconds <= trial.slowest);
     let long = long.and_then(one_way).map(|seconds| (trial.long as u64, seconds));
-    Ok(one_way(short).map(|seconds| Measured { bytes: SHORT as u64, seconds, long }))
+    let gap = (wires.len() > 1).then(|| all.saturating_sub(short).as_secs_f64() / (wires.len() - 1) as f64);
+    Ok(one_way(short).map(|seconds| Measured { bytes: SHORT as u64, seconds, long, gap }))
 }
 
 /// MPI's messages.

@@ -8,11 +8,11 @@ use super::{Level, Machine, Protocol};
 ///
 /// ```
 /// use allhands_model::{Fit, Machine, Measured};
-/// let far = Measured { bytes: 8, seconds: 512e-6, long: Some((32 << 10, 544e-6)) };
+/// let far = Measured { bytes: 8, seconds: 512e-6, long: Some((32 << 10, 544e-6)), gap: Some(15e-6) };
 /// let fit = Fit { far: Some(far), near: None };
 /// let machine = Machine::shipped("generic")?.fitted(&fit);
 /// assert_eq!(machine.name, "generic, fitted here");
-/// assert_eq!(machine.description, "between nodes 512 us and 1.04 GB/s, the rest as on generic");
+/// assert_eq!(machine.description, "between nodes 512 us, 15.0 us a message and 1.04 GB/s, the rest as on generic");
 /// # Ok::<(), allhands_model::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Measured {
     pub seconds: f64,
     /// Bytes of a long message and the seconds that it took, if there was time to try one.
     pub long: Option<(u64, f64)>,
+    /// Seconds that one of several messages at once kept a rank, which sent them to different ranks and received their answers, if that was tried.
+    pub gap: Option<f64>,
 }
 
 /// Messages that one by rendezvous takes: the question, the answer, and what it is about.
@@ -46,7 +48,7 @@ const TOO_SOON: f64 = 0.02;
 
 impl Machine {
     /// The same machine, but with messages that take as long as was measured: this one says what was not. What makes no sense is as if
-    /// nobody had tried. Overheads stay: a network's delay keeps no rank busy.
+    /// nobody had tried. Overheads grow to the gap between messages, if that was measured: a network's delay keeps no rank busy.
     pub fn fitted(&self, fit: &Fit) -> Machine {
         let mut machine = self.clone();
         let mut found = Vec::new();
@@ -72,17 +74,25 @@ impl Machine {
 /// What was found out about a level.
 struct Speed {
     latency: f64,
+    /// Where it is longer than was assumed.
+    gap: Option<f64>,
     per_byte: Option<f64>,
 }
 
 impl fmt::Display for Speed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (latency, unit) = match self.latency {
-            short if short < 1e-3 => (short * 1e6, "us"),
-            long => (long * 1e3, "ms"),
+        let time = |seconds: f64| match seconds {
+            short if short < 1e-3 => format!("{} us", three_digits(short * 1e6)),
+            long => format!("{} ms", three_digits(long * 1e3)),
         };
-        write!(f, "{} {unit}", three_digits(latency))?;
-        self.per_byte.map_or(Ok(()), |per_byte| write!(f, " and {} GB/s", three_digits(1e-9 / per_byte)))
+        let gap = self.gap.map(|gap| format!("{} a message", time(gap)));
+        let rate = self.per_byte.map(|per_byte| format!("{} GB/s", three_digits(1e-9 / per_byte)));
+        let all: Vec<String> = [Some(time(self.latency)), gap, rate].into_iter().flatten().collect();
+        let (last, before) = all.split_last().expect("there is a latency");
+        match before.is_empty() {
+            true => f.write_str(last),
+            false => write!(f, "{} and {last}", before.join(", ")),
+        }
     }
 }
 
@@ -103,17 +113,18 @@ impl Level {
         if !within(latency, LATENCIES) {
             return None;
         }
+        let gap = measured.gap.filter(|gap| within(*gap, LATENCIES) && *gap > short.overhead);
         for protocol in &mut self.protocols {
             let messages = if protocol.rendezvous { MESSAGES_OF_A_RENDEZVOUS } else { 1.0 };
             protocol.latency = (protocol.latency + messages * (latency - short.latency)).max(latency);
-            protocol.overhead = protocol.overhead.min(protocol.latency);
+            protocol.overhead = gap.map_or(protocol.overhead, |gap| protocol.overhead.max(gap)).min(protocol.latency);
             if let Some(crowd) = &mut protocol.crowd {
                 crowd.latency = (crowd.latency + messages * (latency - short.latency)).max(protocol.latency);
             }
         }
         self.meeting *= latency / short.latency.max(LATENCIES[0]);
         let per_byte = measured.long.and_then(|(bytes, seconds)| self.fit_bytes(bytes, seconds, far));
-        Some(Speed { latency, per_byte })
+        Some(Speed { latency, gap, per_byte })
     }
 
     /// Makes bytes take as long as those of a long message took, where latencies are right already. Seconds of a byte, unless they make

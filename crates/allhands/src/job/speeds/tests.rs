@@ -20,7 +20,7 @@ fn two_ranks_find_out_how_fast_letters_are_however_little_time_there_is() {
         let trial = Trial { long: 2048, until: Duration::from_millis(millis), slowest: f64::MAX, ..NEAR };
         let found = pair(|world| {
             let other = 1 - world.me();
-            take_part(&Letters { world, other, place: other, key: 7 }, &trial, Instant::now(), world.me(), None)
+            take_part(&[Letters { world, other, place: other, key: 7 }], &trial, Instant::now(), world.me(), None)
         });
         let first = found[0].unwrap();
         assert!(first.seconds > 0.0 && first.long.is_none_or(|(bytes, time)| bytes == 2048 && time > 0.0), "{first:?}");
@@ -30,11 +30,11 @@ fn two_ranks_find_out_how_fast_letters_are_however_little_time_there_is() {
 
 #[test]
 fn what_is_known_is_not_found_out_again() {
-    let known = Measured { bytes: 8, seconds: 1.0, long: None };
+    let known = Measured { bytes: 8, seconds: 1.0, long: None, gap: None };
     let found = pair(|world| {
         let other = 1 - world.me();
         let known = (world.me() == 0).then_some(known);
-        take_part(&Letters { world, other, place: other, key: 7 }, &NEAR, Instant::now(), world.me(), known)
+        take_part(&[Letters { world, other, place: other, key: 7 }], &NEAR, Instant::now(), world.me(), known)
     });
     assert_eq!(found, [Some(known), None]);
 }
@@ -54,34 +54,58 @@ fn a_slow_network_is_tried_twice() {
         }
     }
     let slow = Slow(std::cell::RefCell::default());
-    let found = take_part(&slow, &FAR, Instant::now(), 0, None).unwrap().unwrap();
+    let found = take_part(std::slice::from_ref(&slow), &FAR, Instant::now(), 0, None).unwrap().unwrap();
     assert_eq!(slow.0.into_inner(), [SHORT, SHORT, 0]);
     assert!(found.seconds >= 2e-3 && found.long.is_none(), "{found:?}");
     let waited = Slow(std::cell::RefCell::default());
-    assert_eq!(take_part(&waited, &NEAR, Instant::now(), 0, None), Ok(None), "that was no letter's time");
+    assert_eq!(
+        take_part(std::slice::from_ref(&waited), &NEAR, Instant::now(), 0, None),
+        Ok(None),
+        "that was no letter's time"
+    );
     assert_eq!(waited.0.into_inner(), [SHORT, SHORT, 0]);
 }
 
+/// Answers come one by one, and as long after each other as a wire says.
 #[test]
-fn partners_are_the_first_of_another_node_and_of_the_same() {
+fn the_gap_is_that_between_answers() {
+    struct Late(Duration);
+    impl Wire for Late {
+        fn send(&self, _: &[u8], _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn receive(&self, _: &mut [u8]) -> Result<usize> {
+            std::thread::sleep(self.0);
+            Ok(SHORT)
+        }
+    }
+    let wires = [10, 2, 2, 2].map(|millis| Late(Duration::from_millis(millis)));
+    let gap = |wires: &[Late]| take_part(wires, &FAR, Instant::now(), 0, None).unwrap().unwrap().gap;
+    assert!(gap(&wires).is_some_and(|gap| gap >= 2e-3), "{:?}", gap(&wires));
+    assert_eq!(gap(&wires[..1]), None);
+}
+
+#[test]
+fn partners_are_the_first_of_other_nodes_and_of_the_same() {
     let of = |topology: &str, homes: &[usize], cores: usize| {
         let Partners { far, near } = Partners::of(&topology.parse().unwrap(), homes, cores);
         (far, near)
     };
-    assert_eq!(of("2x2", &[0; 4], 4), (Some(2), Some(1)));
-    assert_eq!(of("2x2", &[0; 4], 2), (Some(2), None), "ranks take turns");
-    assert_eq!(of("4", &[0; 4], 4), (None, Some(1)));
-    assert_eq!(of("4", &[0, 1, 2, 3], 4), (None, None), "no memory is shared");
-    assert_eq!(of("4x1", &[0, 1, 2, 3], 4), (Some(1), None));
-    assert_eq!(of("1", &[0], 1), (None, None));
+    assert_eq!(of("2x2", &[0; 4], 4), (vec![2, 3], Some(1)));
+    assert_eq!(of("2x2", &[0; 4], 2), (vec![2, 3], None), "ranks take turns");
+    assert_eq!(of("4", &[0; 4], 4), (vec![], Some(1)));
+    assert_eq!(of("4", &[0, 1, 2, 3], 4), (vec![], None), "no memory is shared");
+    assert_eq!(of("4x1", &[0, 1, 2, 3], 4), (vec![1, 2, 3], None));
+    assert_eq!(of("1", &[0], 1), (vec![], None));
+    assert_eq!(of("12x1", &[0; 12], 12).0, (1..9).collect::<Vec<_>>(), "a few will do");
     let cyclic = Topology::regular(2, 2).unwrap().cyclic();
-    assert_eq!(Partners::of(&cyclic, &[0, 1, 0, 1], 4), Partners { far: Some(1), near: Some(2) });
+    assert_eq!(Partners::of(&cyclic, &[0, 1, 0, 1], 4), Partners { far: vec![1, 3], near: Some(2) });
 }
 
 #[test]
 fn numbers_are_told_as_they_are() {
-    let one = Measured { bytes: 8, seconds: 0.1 + 0.2, long: Some((4096, 1.0 / 3.0)) };
-    let other = Measured { long: None, ..one };
+    let one = Measured { bytes: 8, seconds: 0.1 + 0.2, long: Some((4096, 1.0 / 3.0)), gap: Some(1e-9) };
+    let other = Measured { long: None, gap: None, ..one };
     for fit in [
         Fit::default(),
         Fit { far: Some(one), near: None },

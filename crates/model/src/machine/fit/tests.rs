@@ -13,7 +13,7 @@ fn generic() -> Machine {
 /// What messages of a level take.
 fn measured(level: &Level, long: u64) -> Measured {
     let time = |bytes: u64| level.protocol(bytes).time(bytes);
-    Measured { bytes: 8, seconds: time(8), long: Some((long, time(long))) }
+    Measured { bytes: 8, seconds: time(8), long: Some((long, time(long))), gap: None }
 }
 
 /// What would be measured on a machine.
@@ -163,11 +163,27 @@ fn overheads_are_the_processors_whatever_the_network() {
     }
 }
 
+/// Where each message keeps its rank, those that send few are better.
+#[test]
+fn messages_that_keep_their_rank_are_sent_less_often() {
+    let fit = fit_of(&network(500e-6, 8e-9, LONG));
+    let with = |gap: Option<f64>| {
+        let far = fit.far.map(|far| Measured { gap, ..far });
+        generic().fitted(&Fit { far, ..fit })
+    };
+    assert_eq!(with(Some(1e-9)), with(None), "what is assumed is more");
+    assert_eq!(with(Some(60e-6)).levels[0].protocols[0].overhead, 60e-6);
+    assert_eq!(with(Some(1.0)).levels[0].protocols[0].overhead, with(None).levels[0].protocols[0].latency);
+    assert!(with(Some(60e-6)).description.contains(" us, 60.0 us a message and "));
+    let chosen = |gap| choice(&with(gap), Collective::Alltoall, "4x4", 8 << 10);
+    assert_eq!([chosen(None), chosen(Some(200e-6))], ["multi-leader:leaders=3:level=1", "node-aware:local=shared"]);
+}
+
 #[test]
 fn nonsense_is_as_if_nobody_had_tried() {
     let times = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-30, 1e30];
     for seconds in times {
-        let measured = Measured { bytes: 8, seconds, long: Some((LONG, 1e-3)) };
+        let measured = Measured { bytes: 8, seconds, long: Some((LONG, 1e-3)), gap: Some(seconds) };
         assert_eq!(generic().fitted(&Fit { far: Some(measured), near: Some(measured) }), generic());
         let sound = Measured { seconds: 20e-6, ..measured };
         let fitted =
@@ -185,7 +201,7 @@ fn any_times_make_a_sound_machine() {
         let times: Vec<f64> = (-9..=1).map(|power| 10f64.powi(power)).collect();
         for &seconds in &times {
             for &long in &times {
-                let measured = Some(Measured { bytes: 8, seconds, long: Some((LONG, long)) });
+                let measured = Some(Measured { bytes: 8, seconds, long: Some((LONG, long)), gap: Some(long) });
                 machine.fitted(&Fit { far: measured, near: measured }).check().unwrap();
             }
         }
