@@ -2,10 +2,13 @@
 //!
 //! The decision rests on what all ranks know alike: the problem, the class of its size, and evidence that rank 0 has read for all.
 
+mod between;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_model::{Allowance, Amount, Fit, Machine, Ranked, best_choices, memory};
@@ -13,7 +16,7 @@ use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Re
 
 use crate::learn::LEARN;
 use crate::server::Server;
-use crate::tuning::{Tuning, alike};
+use crate::tuning::Tuning;
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
 ///
@@ -198,8 +201,21 @@ impl Texts {
             true => file(name),
             false => Machine::shipped_text(&name.to_string_lossy()).map(Into::into).map_err(|error| error.to_string()),
         };
-        Texts { tuning: read(TUNING, file), learned: None, machine: read(MACHINE, machine) }
+        let named = |variable: &str| std::env::var_os(variable).filter(|named| !named.is_empty());
+        // `allhands tune` writes the machine beside what it has measured there.
+        let beside = named(TUNING).filter(|_| named(MACHINE).is_none());
+        let beside = beside.and_then(|tuning| std::fs::read_to_string(machine_file(Path::new(&tuning))).ok());
+        Texts { tuning: read(TUNING, file), learned: None, machine: beside.or_else(|| read(MACHINE, machine)) }
     }
+}
+
+/// The machine file that belongs to a tuning file: `here.machine.toml` beside `here.toml`.
+///
+/// ```
+/// assert_eq!(allhands::machine_file("tuned/here.toml".as_ref()).to_str(), Some("tuned/here.machine.toml"));
+/// ```
+pub fn machine_file(tuning: &Path) -> PathBuf {
+    tuning.with_extension("machine.toml")
 }
 
 /// A name of a machine has neither directories nor an ending.
@@ -230,7 +246,7 @@ impl Evidence {
     }
 
     /// What a program would go by here: the tuning file that `ALLHANDS_TUNING` names; where it is silent, the model on the machine
-    /// that `ALLHANDS_MACHINE` names, else on `generic`, which a job would fit to the messages that it exchanges first. What cannot be used is
+    /// that `ALLHANDS_MACHINE` names, else on that whose file is beside the tuning file, else on `generic`, which a job would fit to the messages that it exchanges first. What cannot be used is
     /// one warning.
     pub fn of_environment() -> Evidence {
         Evidence::of_texts(&Texts::named(), None, true)
@@ -426,63 +442,87 @@ impl Evidence {
     }
 
     fn think(&self, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
-        match self.measured(problem, bytes, able) {
-            Some(decision) => Ok(decision),
-            None => self.modelled(problem, bytes, able),
-        }
+        let told = self.measured(problem, bytes, able).or_else(|| self.between(problem, bytes, able));
+        told.map_or_else(|| self.modelled(problem, bytes, able), Ok)
     }
 
-    /// The fastest of those that were measured and can serve.
+    /// The fastest of those that were measured, just there, and can serve.
     fn measured(&self, problem: &Problem, bytes: usize, able: Abilities) -> Option<Decision> {
         // What was measured on one graph says nothing of another.
         let tuning = self.tuning.as_ref().filter(|_| problem.graph.is_none());
-        let advice = tuning?.advice(problem.collective, &problem.topology, bytes);
+        let cell = tuning?.cell(problem.collective, &problem.topology, bytes)?;
+        // Where nodes differ, what was tuned where they are alike is of another shape; what was learned was learned by such a job.
+        if !self.learned && cell.nodes * cell.ranks_per_node != problem.ranks() {
+            return None;
+        }
         let serves = |server: &Server| match server {
-            // What was learned in another job says nothing of what this one gives to its MPI, which may lie on a device.
-            Server::Library => able.library && able.allowance.memory.is_none() && !self.learned,
+            Server::Library => self.calls_library(able),
             Server::Schedule(choice) => {
                 choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
             }
         };
-        let advice: Vec<_> = advice.into_iter().filter(|advice| serves(&advice.server)).collect();
-        let cells = advice.first()?.cells;
-        let best = advice.into_iter().map(|advice| (advice.server, advice.microseconds)).take(NAMED).collect();
-        let grounds = if self.learned { Grounds::Learned { cells } } else { Grounds::Tuning { cells } };
-        Some(Decision::fastest(grounds, best))
+        let best = cell.known().into_iter().filter(|(server, _)| serves(server)).collect();
+        Decision::fastest(self.told_by(1), best)
+    }
+
+    /// Whether the MPI's own may be what a file says: what was learned in another job says nothing of what this one gives to its MPI, which may
+    /// lie on a device.
+    fn calls_library(&self, able: Abilities) -> bool {
+        able.library && able.allowance.memory.is_none() && !self.learned
+    }
+
+    /// So many cells of the file.
+    fn told_by(&self, cells: usize) -> Grounds {
+        if self.learned { Grounds::Learned { cells } } else { Grounds::Tuning { cells } }
     }
 
     /// The fastest by the model of the machine.
     fn modelled(&self, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
-        let topology = match problem.topology.depth() {
-            // Ranks with nothing between them are on one node.
-            0 => Topology::regular(1, problem.ranks())?,
-            _ => problem.topology.clone(),
-        };
-        let typical = Problem { counts: Vec::new(), root: 0, topology, ..problem.clone() };
-        let crowded = self.cores.filter(|&cores| cores < problem.ranks());
-        let of_a_core = |many: usize, cores: usize| many as f64 / cores as f64;
-        let (ranks, nodes) = (problem.ranks(), typical.topology.regions(1));
-        let machine = crowded.map(|cores| self.machine.crowded(of_a_core(ranks, cores), of_a_core(nodes, cores)));
-        let machine = machine.as_ref().unwrap_or(&self.machine);
-        let ranked = best_choices(&typical, Amount::bytes(bytes as u64), machine, able.allowance).unwrap_or_default();
+        let ranked = self.ranked(problem, bytes, able);
+        let Some(first) = ranked.first() else { return Err(refusal(problem, bytes, able.allowance)) };
+        let (machine, cores) = (self.machine.name.clone(), self.turns(problem.ranks()));
+        let grounds = Grounds::Model { machine, cores, simulated: first.simulated };
+        let best = ranked.into_iter().map(|ranked| (Server::Schedule(ranked.choice), ranked.seconds * 1e6));
+        Ok(Decision::fastest(grounds, best.collect()).expect("there is a first"))
+    }
+
+    /// All that the model puts among the best and that can serve, the best first.
+    fn ranked(&self, problem: &Problem, bytes: usize, able: Abilities) -> Vec<Ranked> {
+        let typical = typical(problem);
+        let machine = self.machine_for(&typical.topology);
+        let ranked = best_choices(&typical, Amount::bytes(bytes as u64), &machine, able.allowance).unwrap_or_default();
         // The counts and the root of this call are looked at here.
         let serves = |choice: &Choice| {
             choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
         };
-        let ranked: Vec<_> = ranked.into_iter().filter(|ranked| serves(&ranked.choice)).collect();
-        let Some(first) = ranked.first() else { return Err(refusal(problem, bytes, able.allowance)) };
-        let machine = self.machine.name.clone();
-        let grounds = Grounds::Model { machine, cores: crowded, simulated: first.simulated };
-        let kind = |ranked: &Ranked| (ranked.choice.algorithm.name, ranked.choice.shares());
-        let mut best: Vec<Ranked> = Vec::new();
-        for ranked in ranked {
-            if best.len() < NAMED && !best.iter().any(|known| kind(known) == kind(&ranked)) {
-                best.push(ranked);
-            }
-        }
-        let best = best.into_iter().map(|ranked| (Server::Schedule(ranked.choice), ranked.seconds * 1e6));
-        Ok(Decision::fastest(grounds, best.collect()))
+        ranked.into_iter().filter(|ranked| serves(&ranked.choice)).collect()
     }
+
+    /// The cores that so many ranks take turns on, if there are fewer.
+    fn turns(&self, ranks: usize) -> Option<usize> {
+        self.cores.filter(|&cores| cores < ranks)
+    }
+
+    /// The machine as ranks find it that sit like this.
+    fn machine_for(&self, topology: &Topology) -> Cow<'_, Machine> {
+        let of_a_core = |many: usize, cores: usize| many as f64 / cores as f64;
+        match self.turns(topology.ranks()) {
+            None => Cow::Borrowed(&self.machine),
+            Some(cores) => Cow::Owned(
+                self.machine.crowded(of_a_core(topology.ranks(), cores), of_a_core(topology.regions(1), cores)),
+            ),
+        }
+    }
+}
+
+/// The same problem with equal blocks, and a root that stands for all.
+fn typical(problem: &Problem) -> Problem {
+    let topology = match problem.topology.depth() {
+        // Ranks with nothing between them are on one node.
+        0 => Topology::regular(1, problem.ranks()).expect("there are ranks"),
+        _ => problem.topology.clone(),
+    };
+    Problem { counts: Vec::new(), root: 0, topology, ..problem.clone() }
 }
 
 impl Decision {
@@ -492,12 +532,31 @@ impl Decision {
         Decision { server, why, best: vec![] }
     }
 
-    /// For the first of some, which are not none.
-    fn fastest(grounds: Grounds, best: Vec<(Server, f64)>) -> Decision {
-        let (server, microseconds) = best[0].clone();
+    /// For the fastest of some, if there are any, by their times in microseconds.
+    fn fastest(grounds: Grounds, mut all: Vec<(Server, f64)>) -> Option<Decision> {
+        all.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let mut best: Vec<(Server, f64)> = Vec::new();
+        for (server, time) in all {
+            if best.len() < NAMED && best.iter().all(|(known, _)| kind(known) != kind(&server)) {
+                best.push((server, time));
+            }
+        }
+        let (server, microseconds) = best.first()?.clone();
         let why = Why::Fastest { grounds, microseconds, runner_up: best.get(1).cloned() };
-        Decision { server, why, best }
+        Some(Decision { server, why, best })
     }
+}
+
+/// What a decision names the best of: an algorithm, with messages or with shared memory, or the MPI's own.
+fn kind(server: &Server) -> Option<(&'static str, bool)> {
+    server.choice().map(|choice| (choice.algorithm.name, choice.shares()))
+}
+
+/// Whether two settings do the same for a problem, as three of its ranks see it.
+fn alike(one: &Choice, other: &Choice, problem: &Problem) -> bool {
+    let (Ok(one), Ok(other)) = (one.prepare(problem), other.prepare(problem)) else { return false };
+    let last = problem.ranks() - 1;
+    one.blocks() == other.blocks() && [0, last / 2, last].iter().all(|&rank| one.rank(rank) == other.rank(rank))
 }
 
 /// The tuning that a text holds; or what is wrong with it.

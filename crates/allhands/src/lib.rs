@@ -58,7 +58,7 @@ mod tuning;
 mod world;
 
 pub use allhands_schedule::{Graph, Topology};
-pub use choose::{Decision, Evidence, Grounds, Why};
+pub use choose::{Decision, Evidence, Grounds, Why, machine_file};
 pub use comm::Comm;
 pub use error::{Error, Result};
 pub use job::mpi;
@@ -66,7 +66,7 @@ pub use op::Op;
 pub use plan::{Options, Pending, Plan, UnderWay};
 pub use server::Server;
 pub use threads::{Threads, threads};
-pub use tuning::{Advice, Cell, Time, Tuning, TuningError};
+pub use tuning::{Cell, Time, Tuning, TuningError};
 
 /// The program that a rank would run, one instruction a line: `count` elements of `element` bytes in each block (or in the
 /// whole vector of an allreduce, a bcast or a reduce), or as many units as the problem's counts say.

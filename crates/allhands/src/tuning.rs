@@ -1,9 +1,9 @@
 //! Tuning files: what was measured where, and which algorithm that makes the best.
 //!
 //! A file holds cells: a collective on a shape (nodes x ranks a node) at a size, with the times of the algorithms that were
-//! measured there, best first. What it says about other places is [`advice`].
+//! measured there, best first. What it says about other places follows from the cells [`around`] them.
 
-mod advice;
+mod around;
 mod logs;
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use allhands_schedule::{Collective, Topology};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::advice::Advice;
-pub(crate) use self::advice::alike;
+pub(crate) use self::around::Near;
+pub(crate) use self::logs::{exp, ln};
 use crate::server::Server;
 
 /// The version of the format.
@@ -24,7 +24,6 @@ const SCHEMA: u32 = 1;
 ///
 /// ```
 /// use allhands::Tuning;
-/// use allhands_schedule::{Collective, Topology};
 /// let tuning: Tuning = r#"
 ///     schema = 1
 ///     transport = "threads"
@@ -36,9 +35,7 @@ const SCHEMA: u32 = 1;
 ///     bytes = 1024
 ///     times = [{ algorithm = "nap", median_us = 3.0, p10_us = 2.9, p90_us = 3.3, samples = 40 }]
 /// "#.parse()?;
-/// let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1500);
-/// assert_eq!(advice[0].server.to_string(), "nap");
-/// assert!(tuning.advice(Collective::Allreduce, &Topology::regular(2, 4)?, 1 << 20).is_empty(), "silent so far away");
+/// assert_eq!(tuning.cells[0].times[0].algorithm, "nap");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -279,6 +276,13 @@ impl Cell {
         }
         kept.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
         self.times = kept;
+    }
+
+    /// Who took how long, in microseconds. What is not known to this version is left out.
+    pub(crate) fn known(&self) -> Vec<(Server, f64)> {
+        let Ok(collective) = self.collective.parse() else { return vec![] };
+        let known = |time: &Time| Some((Server::parse(collective, &time.algorithm).ok()?, time.median_us));
+        self.times.iter().filter_map(known).collect()
     }
 
     fn place(&self) -> (&str, usize, usize, usize) {

@@ -6,7 +6,7 @@
 //! Rust neither fuses nor reorders.
 
 /// The natural logarithm.
-pub(super) fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     libm::log(x)
 }
 
@@ -16,7 +16,7 @@ pub(super) fn log2(x: f64) -> f64 {
 }
 
 /// What has this natural logarithm.
-pub(super) fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     libm::exp(x)
 }
 

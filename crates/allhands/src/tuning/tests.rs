@@ -1,5 +1,3 @@
-use allhands_schedule::Topology;
-
 use super::*;
 
 fn cell(shape: (usize, usize), bytes: usize, times: &[(&str, f64)]) -> Cell {
@@ -23,12 +21,6 @@ fn file(cells: &[Cell]) -> Tuning {
     Tuning { cells: cells.into(), ..Tuning::new("threads") }
 }
 
-fn best(tuning: &Tuning, nodes: usize, ranks: usize, bytes: usize) -> Option<(String, f64)> {
-    let topology = Topology::regular(nodes, ranks).unwrap();
-    let advice = tuning.advice(Collective::Allreduce, &topology, bytes);
-    advice.first().map(|advice| (advice.server.to_string(), advice.microseconds))
-}
-
 #[test]
 fn a_file_survives_being_written_and_read() {
     let mut tuning = file(&[cell((2, 4), 8, &[("nap", 1.5), ("mpi", 2.0)]), cell((2, 4), 64, &[("ring", 3.0)])]);
@@ -37,135 +29,33 @@ fn a_file_survives_being_written_and_read() {
     assert_eq!((read.cells, read.about, read.transport), (tuning.cells, tuning.about, tuning.transport));
 }
 
-#[test]
-fn what_was_measured_is_advised_and_between_sizes_lines_cross() {
-    // nap grows by 4 over the range, tree by 16: they cross at 1 us * 4^x = 0.5 us * 16^x, a half of the way.
-    let tuning =
-        file(&[cell((2, 4), 16, &[("tree", 0.5), ("nap", 1.0)]), cell((2, 4), 256, &[("nap", 4.0), ("tree", 8.0)])]);
-    assert_eq!(best(&tuning, 2, 4, 16), Some(("tree".into(), 0.5)));
-    assert_eq!(best(&tuning, 2, 4, 256), Some(("nap".into(), 4.0)));
-    assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "tree");
-    assert_eq!(best(&tuning, 2, 4, 128).unwrap().0, "nap");
-    assert!((best(&tuning, 2, 4, 64).unwrap().1 - 2.0).abs() < 1e-9);
-}
-
-#[test]
-fn an_algorithm_that_was_left_out_is_no_faster_than_half_of_the_others() {
-    let tuning = file(&[cell((2, 4), 16, &[("tree", 1.0), ("nap", 9.0)]), cell((2, 4), 256, &[("nap", 4.0)])]);
-    assert_eq!(best(&tuning, 2, 4, 17).unwrap().0, "tree");
-    // Known at one end only: as the others changed, by a factor of 2, from 10 to 20, halfway at the square root of 200.
-    let tuning = file(&[
-        cell((2, 4), 16, &[("tree", 1.0), ("nap", 2.0), ("ring", 10.0)]),
-        cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)]),
-    ]);
-    let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
-    let ring = advice.iter().find(|advice| advice.server.to_string() == "ring").unwrap();
-    assert!((ring.microseconds - 200.0f64.sqrt()).abs() < 1e-9 && ring.cells == 1, "{advice:?}");
-    // One that nobody can be compared with is as slow as the slowest.
-    let tuning = file(&[cell((2, 4), 16, &[("ring", 1.0)]), cell((2, 4), 64, &[("tree", 2.0), ("nap", 4.0)])]);
-    let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 4).unwrap(), 32);
-    let ring = advice.iter().find(|advice| advice.server.to_string() == "ring").unwrap();
-    assert!((ring.microseconds - 2.0).abs() < 1e-9, "{advice:?}");
-}
-
-#[test]
-fn shapes_in_between_are_interpolated_and_distant_ones_unknown() {
-    let tuning = file(&[cell((2, 4), 8, &[("tree", 1.0)]), cell((8, 4), 8, &[("tree", 4.0)])]);
-    assert!((best(&tuning, 4, 4, 8).unwrap().1 - 2.0).abs() < 0.1);
-    assert_eq!(best(&tuning, 2, 4, 8), Some(("tree".into(), 1.0)));
-    assert_eq!((best(&tuning, 64, 4, 8), best(&tuning, 1, 4, 8)), (None, None));
-    assert_eq!((best(&tuning, 2, 4, 32).unwrap().0.as_str(), best(&tuning, 2, 4, 33)), ("tree", None));
-}
-
-#[test]
-fn numbers_in_settings_count_where_they_were_measured() {
-    let at = |bytes, times: &[(&str, f64)]| cell((2, 4), bytes, times);
-    let tuning = file(&[
-        at(8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(1,3)", 1.0), ("cyclic-shift:phases=8(7)", 2.0)]),
-        at(128, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(7)", 2.0)]),
-        cell((2, 2), 8, &[("nap", 3.0), ("ring", 4.0), ("cyclic-shift:phases=8(7)", 2.0)]),
-    ]);
-    assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "cyclic-shift:phases=8(1,3)");
-    assert_eq!(best(&tuning, 2, 4, 32).unwrap().0, "cyclic-shift:phases=8(7)");
-    assert!(["nap", "ring"].contains(&best(&tuning, 2, 3, 8).unwrap().0.as_str()));
-}
-
-#[test]
-fn an_algorithm_that_folds_is_not_taken_for_a_smooth_one() {
-    // Recursive doubling takes 2 steps with 4 ranks, 3 with 8, and 4 with 6; a ring takes as many as the line says.
-    let times = |doubling, ring| [("recursive-doubling", doubling), ("ring", ring)];
-    let tuning = file(&[cell((2, 4), 8, &times(2.0, 2.4)), cell((2, 2), 8, &times(1.0, 1.2))]);
-    let topology = Topology::regular(2, 3).unwrap();
-    let advice = tuning.advice(Collective::Allreduce, &topology, 8);
-    assert_eq!(advice[0].server.to_string(), "ring");
-    let line = |at_8: f64, at_4: f64| {
-        let part = (3.0f64 / 2.0).log2();
-        (at_8.ln() * part + at_4.ln() * (1.0 - part)).exp()
+/// Cells around a place: their shapes, sizes and how much they count, all together 1.
+fn around(tuning: &Tuning, topology: &str, bytes: usize) -> Vec<(usize, usize, usize, f64)> {
+    let near = tuning.around(Collective::Allreduce, &topology.parse().unwrap(), bytes);
+    let all: f64 = near.iter().map(|near| near.weight).sum();
+    let of = |near: &Near<'_>| {
+        (near.cell.nodes, near.cell.ranks_per_node, near.cell.bytes, (near.weight / all * 1e6).round() / 1e6)
     };
-    // One more than the steps, and what the bytes add: 8 of them in each step.
-    let byte = 8.0 / 4096.0;
-    let unlike = (5.0 + 4.0 * byte) / line(4.0 + 3.0 * byte, 3.0 + 2.0 * byte);
-    assert!((advice[1].microseconds / (line(2.0, 1.0) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
-    assert_eq!(best(&tuning, 2, 4, 8).unwrap().0, "recursive-doubling");
-    // What MPI does there nobody knows: as the best of the others does.
-    let known = |mpi, doubling| [("mpi", mpi), ("recursive-doubling", doubling)];
-    let tuning = file(&[cell((2, 4), 8, &known(1.9, 2.0)), cell((2, 2), 8, &known(0.95, 1.0))]);
-    let advice = tuning.advice(Collective::Allreduce, &topology, 8);
-    assert_eq!(advice[0].server, Server::Library);
-    assert!((advice[0].microseconds / (line(1.9, 0.95) * unlike) - 1.0).abs() < 1e-6, "{advice:?}");
+    near.iter().map(of).collect()
 }
 
 #[test]
-fn the_mpis_own_changes_as_the_best_of_the_others_and_not_as_the_worst() {
-    // A ring is as a line says, recursive doubling is not: where the ring is the best, the MPI's own is taken for no worse.
-    let times = |mpi, ring, doubling| [("mpi", mpi), ("ring", ring), ("recursive-doubling", doubling)];
-    let tuning = file(&[cell((2, 4), 8, &times(1.9, 2.0, 2.0)), cell((2, 2), 8, &times(0.95, 1.0, 1.0))]);
-    let advice = tuning.advice(Collective::Allreduce, &Topology::regular(2, 3).unwrap(), 8);
-    let names: Vec<String> = advice.iter().map(|advice| advice.server.to_string()).collect();
-    assert_eq!(names, ["mpi", "ring", "recursive-doubling"]);
-    assert!((advice[0].microseconds / advice[1].microseconds - 0.95).abs() < 1e-9, "{advice:?}");
-}
-
-#[test]
-fn the_shapes_own_numbers_are_carried_to_other_shapes() {
-    let read = |collective, name| Server::parse(collective, name).unwrap();
-    for (collective, name, there) in [
-        (Collective::Allreduce, "mpi", Some("mpi")),
-        (Collective::Allreduce, "nap:local=shared", Some("nap:local=shared")),
-        (Collective::Bcast, "cyclic-shift:radix=4", Some("cyclic-shift:radix=3")),
-        (Collective::Bcast, "cyclic-shift:radix=8", Some("cyclic-shift:radix=6")),
-        (
-            Collective::Allgather,
-            "multi-leader:leaders=4:level=1:local=shared",
-            Some("multi-leader:leaders=3:level=1:local=shared"),
-        ),
-        (
-            Collective::Allreduce,
-            "cyclic-shift:phases=2(-1,1):local=shared",
-            Some("cyclic-shift:phases=2(-1,1):local=shared"),
-        ),
-        (Collective::Bcast, "cyclic-shift:radix=5", None),
-    ] {
-        let carried = super::advice::carried(&read(collective, name), (2, 4), (2, 3));
-        assert_eq!(carried, there.map(|there| read(collective, there)), "{name}");
-    }
-    // All at once, with 4 ranks; with 2 that is the default, and known by its name.
-    let bcast = |shape, times: &[(&str, f64)]| Cell { collective: "bcast".into(), ..cell(shape, 64, times) };
-    let tuning = file(&[
-        bcast((1, 4), &[("cyclic-shift:radix=4", 1.0), ("binomial", 2.0), ("cyclic-shift", 2.0)]),
-        bcast((1, 2), &[("binomial", 1.0), ("cyclic-shift", 0.9)]),
-    ]);
-    let advice = tuning.advice(Collective::Bcast, &Topology::regular(1, 3).unwrap(), 64);
-    assert_eq!(advice[0].server.to_string(), "cyclic-shift:radix=3", "{advice:?}");
-}
-
-#[test]
-fn what_only_one_shape_knows_is_no_faster_than_half_of_the_others_on_the_other() {
-    let tuning = file(&[
-        cell((2, 4), 8, &[("ring", 1.0), ("smp", 1.1), ("tree", 8.0)]),
-        cell((2, 2), 8, &[("smp", 1.1), ("tree", 8.0)]),
-    ]);
-    assert_eq!(best(&tuning, 2, 3, 8).unwrap().0, "smp");
+fn between_places_the_nearest_count_and_far_away_nothing_does() {
+    let cells = [(2, 4, 16), (2, 4, 256), (8, 4, 16), (2, 2, 16), (1, 8, 16)];
+    let tuning = file(&cells.map(|(nodes, ranks, bytes)| cell((nodes, ranks), bytes, &[("nap", 1.0)])));
+    assert_eq!(around(&tuning, "2x4", 16), [(2, 4, 16, 1.0)]);
+    assert_eq!(around(&tuning, "2x4", 32), [(2, 4, 16, 0.75), (2, 4, 256, 0.25)]);
+    assert_eq!(around(&tuning, "2x4", 4), [(2, 4, 16, 1.0)]);
+    assert_eq!(around(&tuning, "2x4", 3), []);
+    assert_eq!(around(&tuning, "2x4", 1024), [(2, 4, 256, 1.0)]);
+    assert_eq!(around(&tuning, "2x4", 1025), []);
+    assert_eq!(around(&tuning, "4x4", 16), [(2, 4, 16, 0.5), (8, 4, 16, 0.5)]);
+    let [one, other] = around(&tuning, "2x3", 16)[..] else { panic!("two shapes are near") };
+    assert_eq!(((one.0, one.1), (other.0, other.1)), ((2, 4), (2, 2)));
+    assert!(one.3 > other.3 && (one.3 + other.3 - 1.0).abs() < 1e-5, "{one:?} {other:?}");
+    assert_eq!(around(&tuning, "64x4", 16), []);
+    assert_eq!(around(&tuning, "7", 16), [(1, 8, 16, 1.0)], "one node is another machine than several");
+    assert_eq!(around(&tuning, "2,4", 16), [(2, 4, 16, 1.0)]);
 }
 
 #[test]
@@ -195,7 +85,8 @@ fn files_merge_and_the_later_one_wins_among_equals() {
     let mut one = file(&[cell((2, 4), 8, &[("nap", 1.0)]), cell((2, 4), 64, &[("nap", 2.0)])]);
     one.merge(file(&[cell((2, 4), 64, &[("nap", 1.5)]), cell((2, 4), 512, &[("ring", 3.0)])])).unwrap();
     assert_eq!(one.cells.len(), 3);
-    assert_eq!(best(&one, 2, 4, 64), Some(("nap".into(), 1.5)));
+    let cell = one.cell(Collective::Allreduce, &"2x4".parse().unwrap(), 64).unwrap();
+    assert_eq!(cell.known()[0], (Server::parse(Collective::Allreduce, "nap").unwrap(), 1.5));
     assert!(one.merge(Tuning::new("Open MPI")).unwrap_err().to_string().contains("threads and Open MPI"));
     let again: Tuning = one.to_string().parse().unwrap();
     assert_eq!(again.cells, one.cells);
