@@ -11,16 +11,25 @@ pub(crate) fn command() -> Result<PathBuf> {
     program(&["--workspace", "--lib", "--bin", "allhands"])
 }
 
-/// What is installed, built for release: the command, and both libraries beside it.
+/// What is installed: the command, and both libraries beside it.
+pub(crate) const INSTALLED: [&str; 7] =
+    ["--release", "--package", "allhands-cli", "--package", "allhands-preload", "--package", "allhands-capi"];
+
+/// That, built for this machine.
 pub(crate) fn installed() -> Result<PathBuf> {
-    let packages = ["--package", "allhands-cli", "--package", "allhands-preload", "--package", "allhands-capi"];
-    program(&[["--release"].as_slice(), &packages].concat())
+    program(&INSTALLED)
 }
 
 /// `cargo build` with these arguments, which name one program; where cargo put it.
 pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.arg("build").args(arguments).args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    cargo.arg("build");
+    built(cargo, arguments)
+}
+
+/// The same by another command than `cargo build`.
+pub(crate) fn built(mut cargo: Command, arguments: &[&str]) -> Result<PathBuf> {
+    cargo.args(arguments).args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let built = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
     let said = String::from_utf8_lossy(&built.stdout).into_owned();
     let place = said.lines().rev().find_map(|line| {

@@ -1,19 +1,21 @@
 //! `cargo xtask install --prefix DIR`: the command, the library, and what programs need to be built with it.
 
+mod packages;
+
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Result, build, header, mpi};
 
-use abi::ALLHANDS_ABI_VERSION;
+pub(crate) use abi::ALLHANDS_ABI_VERSION;
 
 #[path = "../../crates/capi/src/abi.rs"]
 #[allow(unreachable_pub)]
 mod abi;
 
 /// What `allhands exec` puts before a program's MPI.
-const PRELOAD: &str = "liballhands_preload.so";
+pub(crate) const PRELOAD: &str = "liballhands_preload.so";
 
 /// Where to.
 pub(crate) struct Wish {
@@ -45,38 +47,62 @@ pub(crate) fn install(wish: &Wish) -> Result<()> {
     Ok(())
 }
 
-/// Installs a command, and the libraries that are beside it; the files.
+/// Installs a command, and what is beside it; the files.
 pub(crate) fn into(root: &Path, command: &Path) -> Result<Vec<PathBuf>> {
-    let source = mpi::root().join("crates/capi/include");
-    let real = format!("liballhands.so.{ALLHANDS_ABI_VERSION}.0.0");
-    let folder = |name: &str| {
-        let folder = root.join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
-        Ok::<PathBuf, String>(folder)
+    let place = |file: &str| {
+        let to = root.join(file);
+        let folder = to.parent().unwrap_or(root);
+        std::fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+        Ok::<PathBuf, String>(to)
     };
-    let (bin, lib, include) = (folder("bin")?, folder("lib")?, folder("include")?);
-    let (pkgconfig, man) = (folder("lib/pkgconfig")?, folder("share/man/man1")?);
-    let mut files = vec![
-        copied(command, bin.join("allhands"))?,
-        copied(&command.with_file_name("liballhands.so"), lib.join(&real))?,
-        copied(&command.with_file_name(PRELOAD), lib.join(PRELOAD))?,
-        copied(&header::place(), include.join("allhands.h"))?,
-        copied(&source.join("allhands.f90"), include.join("allhands.f90"))?,
-    ];
-    for link in [format!("liballhands.so.{ALLHANDS_ABI_VERSION}"), "liballhands.so".into()] {
-        let link = lib.join(link);
+    let real = format!("liballhands.so.{ALLHANDS_ABI_VERSION}.0.0");
+    let source = mpi::root();
+    let mut files = Vec::new();
+    for (from, to) in [
+        (command.to_path_buf(), "bin/allhands"),
+        (command.with_file_name("liballhands.so"), &format!("lib/{real}")),
+        (command.with_file_name(PRELOAD), &format!("lib/{PRELOAD}")),
+        (header::place(), "include/allhands.h"),
+        (source.join("crates/capi/include/allhands.f90"), "include/allhands.f90"),
+        (source.join("LICENSE-MIT"), "share/doc/allhands/LICENSE-MIT"),
+        (source.join("LICENSE-APACHE"), "share/doc/allhands/LICENSE-APACHE"),
+        (source.join("README.md"), "share/doc/allhands/README.md"),
+        (source.join("CHANGELOG.md"), "share/doc/allhands/CHANGELOG.md"),
+    ] {
+        files.push(copied(&from, place(to)?)?);
+    }
+    for link in [format!("lib/liballhands.so.{ALLHANDS_ABI_VERSION}"), "lib/liballhands.so".into()] {
+        let link = place(&link)?;
         let _ = std::fs::remove_file(&link);
         symlink(&real, &link).map_err(|error| format!("{} cannot be made: {error}", link.display()))?;
         files.push(link);
     }
-    let pc = pkgconfig.join("allhands.pc");
-    std::fs::write(&pc, package()).map_err(|error| format!("{} cannot be written: {error}", pc.display()))?;
-    files.push(pc);
-    match Command::new(command).arg("man").arg(&man).status() {
-        Ok(status) if status.success() => files.push(man),
-        _ => return Err(format!("{} cannot write its manual pages to {}", command.display(), man.display())),
+    for (to, text) in [
+        ("lib/pkgconfig/allhands.pc", packages::pkg_config()),
+        ("lib/cmake/allhands/allhands-config.cmake", packages::cmake()),
+        ("lib/cmake/allhands/allhands-config-version.cmake", packages::cmake_version()),
+        ("share/modulefiles/allhands/allhands", packages::module()),
+        ("share/bash-completion/completions/allhands", said(command, &["completions", "bash"])?),
+        ("share/zsh/site-functions/_allhands", said(command, &["completions", "zsh"])?),
+        ("share/fish/vendor_completions.d/allhands.fish", said(command, &["completions", "fish"])?),
+    ] {
+        let to = place(to)?;
+        std::fs::write(&to, text).map_err(|error| format!("{} cannot be written: {error}", to.display()))?;
+        files.push(to);
     }
+    let man = place("share/man/man1/allhands.1")?.with_file_name("");
+    said(command, &["man", &man.to_string_lossy()])?;
+    files.push(man);
     Ok(files)
+}
+
+/// What the command prints.
+fn said(command: &Path, words: &[&str]) -> Result<String> {
+    match Command::new(command).args(words).output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => Err(format!("{} {words:?}: {}", command.display(), String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("{} cannot be started: {error}", command.display())),
+    }
 }
 
 /// Replaces a file, and does not write into it: a program may be running from it.
@@ -85,21 +111,4 @@ fn copied(from: &Path, to: PathBuf) -> Result<PathBuf> {
     std::fs::copy(from, &to)
         .map_err(|error| format!("{} cannot be copied to {}: {error}", from.display(), to.display()))?;
     Ok(to)
-}
-
-/// What pkg-config says: no folder is named, so the whole may be moved.
-fn package() -> String {
-    format!(
-        "prefix=${{pcfiledir}}/../..
-libdir=${{prefix}}/lib
-includedir=${{prefix}}/include
-
-Name: allhands
-Description: Collective communication that knows where ranks sit, on any MPI
-Version: {}
-Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -lallhands -Wl,-rpath,${{libdir}}
-",
-        env!("CARGO_PKG_VERSION")
-    )
 }

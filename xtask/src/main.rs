@@ -8,6 +8,7 @@ mod capi;
 mod cluster;
 mod conformance;
 mod debian;
+mod dist;
 mod failures;
 mod fortran;
 mod fuzz;
@@ -35,6 +36,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask browser
        cargo xtask header
        cargo xtask install --prefix DIR
+       cargo xtask dist | wheel
        cargo xtask bench mpi [--output FILE] [--quick]
        cargo xtask bench preload [--output FILE]
        cargo xtask bench isolated [--world idle|rest|crowded|shared] [--jobs N] [--output FILE] | --from FILE
@@ -58,6 +60,8 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
                 skipped
   header        makes allhands.h anew from the source of the C API
   install       builds for release; installs the command, its libraries, their header and pkg-config file (below DESTDIR, if set)
+  dist          the same tree for machines with glibc 2.28 and newer, packed into a tarball in target/dist
+  wheel         what pip installs, likewise; installed into new environments and tried on three MPIs
   bench mpi     our collectives beside those of three MPIs, on two ranks; what plans cost; tables in Markdown, all times in FILE
   bench preload what the preload adds to a call, beside the Rust API and the MPI's own functions
   bench isolated  collectives as programs call them: alone, on new data; with and without the preload, on idle, crowded and shared cores
@@ -80,6 +84,8 @@ fn main() -> ExitCode {
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
         ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
         ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
+        ["dist"] => Some(dist::tarball()),
+        ["wheel"] => Some(dist::wheel()),
         ["browser"] => Some(browser::run()),
         ["header"] => Some(header::write()),
         ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),

@@ -31,23 +31,30 @@ pub(crate) fn environment(name: &str) -> PathBuf {
 /// Makes the environments that are not there.
 pub(crate) fn install() -> Result<()> {
     for (name, wheel) in ENVIRONMENTS {
-        let folder = environment(name);
-        let stamp = folder.join(STAMP);
-        if std::fs::read_to_string(&stamp).is_ok_and(|holds| holds.trim() == wheel) {
-            continue;
-        }
-        eprintln!("xtask: installing {wheel} in .mpi/{name}");
-        make(&folder, wheel)?;
-        if wheel == MPI4PY {
-            bring_tests(&folder)?;
-        }
-        std::fs::write(&stamp, wheel).map_err(|error| format!("{} cannot be written: {error}", stamp.display()))?;
+        installed(name, wheel)?;
     }
     debian::bring_mpich();
     Ok(())
 }
 
-fn make(folder: &Path, wheel: &str) -> Result<()> {
+/// Makes an environment with some wheels, unless it is there; where.
+pub(crate) fn installed(name: &str, wheels: &str) -> Result<PathBuf> {
+    let folder = environment(name);
+    let stamp = folder.join(STAMP);
+    if std::fs::read_to_string(&stamp).is_ok_and(|holds| holds.trim() == wheels) {
+        return Ok(folder);
+    }
+    eprintln!("xtask: installing {wheels} in .mpi/{name}");
+    make(&folder, wheels)?;
+    if wheels == MPI4PY {
+        bring_tests(&folder)?;
+    }
+    std::fs::write(&stamp, wheels).map_err(|error| format!("{} cannot be written: {error}", stamp.display()))?;
+    Ok(folder)
+}
+
+/// Makes an environment anew with some wheels, or files of wheels, with spaces between them.
+pub(crate) fn make(folder: &Path, wheels: &str) -> Result<()> {
     let venv = Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder).output();
     let venv = venv.map_err(|error| {
         format!(
@@ -58,7 +65,8 @@ fn make(folder: &Path, wheel: &str) -> Result<()> {
         let said = last_line(&venv.stderr, &venv.stdout);
         return Err(format!("no virtual environment can be made ({said}); install Python's venv and pip"));
     }
-    pip(folder, wheel, &["install", "--quiet", wheel])
+    let words: Vec<&str> = ["install", "--quiet"].into_iter().chain(wheels.split(' ')).collect();
+    pip(folder, wheels, &words)
 }
 
 /// Unpacks the source of mpi4py beside its installation, in `suite`.

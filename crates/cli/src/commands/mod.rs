@@ -1,6 +1,7 @@
 //! The subcommands: one file each.
 
 mod bench;
+mod completions;
 mod exec;
 mod explain;
 mod list;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     Tune(tune::Tune),
     Exec(exec::Exec),
+    Completions(completions::Completions),
     Man(man::Man),
 }
 
@@ -59,6 +61,7 @@ impl Command {
             Command::Explain(explain) => explain.run(),
             Command::Simulate(simulate) => simulate.run(),
             Command::Reproduce(reproduce) => reproduce.run(),
+            Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
         }
     }
