@@ -71,6 +71,22 @@ impl fmt::Display for Seating {
     }
 }
 
+/// Short where a list of all ranks would be long.
+pub(crate) fn shape(topology: &Topology) -> String {
+    let even = |level: usize| topology.region_sizes(level).0 == topology.region_sizes(level).1;
+    if !(1..=topology.depth()).all(even) {
+        return format!("{} ranks on {} nodes", topology.ranks(), topology.regions(1));
+    }
+    let mut counts = Vec::new();
+    for level in 1..=topology.depth() {
+        counts.push(topology.regions(level) / topology.regions(level - 1));
+    }
+    counts.push(topology.ranks() / topology.regions(topology.depth()));
+    let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
+    let placement = if topology.is_sequential() { "" } else { ", not sequential" };
+    format!("{}{placement}", counts.join("x"))
+}
+
 /// The ranks that a placement file lists.
 fn placement(file: &str) -> Result<Vec<usize>> {
     let text = read(Path::new(file), "placement file (sequential and cyclic need no file)")?;

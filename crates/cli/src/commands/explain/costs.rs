@@ -82,7 +82,7 @@ impl Costs {
                 row(name, in_bytes(*count), nothing(), nothing());
             }
         }
-        writeln!(out, "{}", table.trim_fmt())?;
+        writeln!(out, "{}", screen::shown(table))?;
         Ok(())
     }
 }

@@ -192,7 +192,7 @@ impl Explain {
             let memory = memory(&prepared, Amount::bytes(unit));
             table.add_row([vec![choice.to_string()], times.to_vec(), vec![Sizes::words(memory)]].concat());
         }
-        writeln!(out, "{}", table.trim_fmt())?;
+        writeln!(out, "{}", screen::shown(table))?;
         out.flush()?;
         Ok(())
     }

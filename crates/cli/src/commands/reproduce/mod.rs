@@ -73,7 +73,7 @@ impl Reproduce {
         for (recipe, figure) in &made {
             table.add_row([recipe.id, figure.verdict.words(), figure.verdict.why()]);
         }
-        writeln!(out, "{}\n{}", table.trim_fmt(), report.display())?;
+        writeln!(out, "{}\n{}", screen::shown(table), report.display())?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use allhands_schedule::{Choice, Collective, Prepared, Problem, Topology, algorit
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::args::{Details, Seating, machine, sizes};
+use crate::args::{Details, Seating, machine, shape, sizes};
 use crate::failure::{Failure, Result};
 use crate::screen;
 
@@ -249,22 +249,6 @@ fn line(prepared: &Prepared, machine: &Machine, bytes: u64, estimate: &Estimate)
     }
 }
 
-/// Short where a list of all ranks would be long.
-fn shape(topology: &Topology) -> String {
-    let even = |level: usize| topology.region_sizes(level).0 == topology.region_sizes(level).1;
-    if !(1..=topology.depth()).all(even) {
-        return format!("{} ranks on {} nodes", topology.ranks(), topology.regions(1));
-    }
-    let mut counts = Vec::new();
-    for level in 1..=topology.depth() {
-        counts.push(topology.regions(level) / topology.regions(level - 1));
-    }
-    counts.push(topology.ranks() / topology.regions(topology.depth()));
-    let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
-    let placement = if topology.is_sequential() { "" } else { ", not sequential" };
-    format!("{}{placement}", counts.join("x"))
-}
-
 fn table(out: &mut impl Write, lines: &[Line], machine: &Machine) -> Result<()> {
     let Some(first) = lines.first() else { return Ok(()) };
     writeln!(
@@ -290,7 +274,7 @@ fn table(out: &mut impl Write, lines: &[Line], machine: &Machine) -> Result<()> 
             line.mode.into(),
         ]);
     }
-    writeln!(out, "{}", table.trim_fmt())?;
+    writeln!(out, "{}", screen::shown(table))?;
     writeln!(out, "{}", machine.description)?;
     Ok(())
 }

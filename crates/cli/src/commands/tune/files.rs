@@ -75,7 +75,7 @@ pub(super) fn summary(file: &Path, tuning: &Tuning, left: usize) -> Result<()> {
             table.add_row([collective.name().into(), cells.count().to_string(), list.join(", ")]);
         }
     }
-    writeln!(out, "{}", table.trim_fmt())?;
+    writeln!(out, "{}", screen::shown(table))?;
     let machine = machine_file(file);
     if machine.exists() {
         writeln!(out, "{}: what messages cost there, for `allhands simulate --machine`", machine.display())?;
