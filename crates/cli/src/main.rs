@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod by_hand;
 mod commands;
 mod failure;
 mod host;

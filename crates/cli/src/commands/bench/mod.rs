@@ -193,7 +193,7 @@ impl Bench {
             Ok(match measured {
                 Measured::All if first => show.end(),
                 Measured::All => Ok(()),
-                Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason }),
+                Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason, follows: false }),
                 Measured::WrongElsewhere => Err(Failure::Elsewhere),
             })
         })
