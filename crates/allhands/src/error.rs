@@ -1,11 +1,17 @@
 //! What can go wrong while collectives run, each with the fact and what to do about it.
 
+use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// An error of a plan or a communicator.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+/// An error of a plan or a communicator. `{:?}` is the sentence, too: it is what `fn main() -> allhands::Result<()>` prints.
+///
+/// ```
+/// let seats = allhands::Error::Seats { topology: "2x2".into(), seats: 4, ranks: 3 };
+/// assert_eq!(format!("{seats:?}"), "the topology 2x2 has 4 seats, but there are 3 ranks; give every rank one");
+/// ```
+#[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The request itself is wrong, or no such algorithm can serve it.
@@ -211,6 +217,12 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The result of everything that communicates.

@@ -4,11 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::{fmt, fs};
 
+use allhands::Tuning;
 use allhands_model::Machine;
-use allhands_schedule::{Collective, Graph, Problem, Topology};
+use allhands_schedule::{Collective, Graph, Problem, Reduction, Topology};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
+use crate::screen;
 
 /// More ranks than this are not made and drawn together.
 pub(crate) const MOST_DRAWN: usize = 4096;
@@ -71,6 +73,22 @@ impl fmt::Display for Seating {
     }
 }
 
+/// Short where a list of all ranks would be long.
+pub(crate) fn shape(topology: &Topology) -> String {
+    let even = |level: usize| topology.region_sizes(level).0 == topology.region_sizes(level).1;
+    if !(1..=topology.depth()).all(even) {
+        return format!("{} ranks on {} nodes", topology.ranks(), topology.regions(1));
+    }
+    let mut counts = Vec::new();
+    for level in 1..=topology.depth() {
+        counts.push(topology.regions(level) / topology.regions(level - 1));
+    }
+    counts.push(topology.ranks() / topology.regions(topology.depth()));
+    let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
+    let placement = if topology.is_sequential() { "" } else { ", not sequential" };
+    format!("{}{placement}", counts.join("x"))
+}
+
 /// The ranks that a placement file lists.
 fn placement(file: &str) -> Result<Vec<usize>> {
     let text = read(Path::new(file), "placement file (sequential and cyclic need no file)")?;
@@ -96,9 +114,42 @@ pub(crate) fn machine(name: &str) -> Result<Machine> {
     let wrong = |error: allhands_model::Error| Failure::Usage(format!("--machine {name}: {error}"));
     let path = Path::new(name);
     if path.extension().is_some() || path.components().count() > 1 {
-        return Machine::parse(&read(path, "machine file")?).map_err(wrong);
+        let text = read(path, "machine file")?;
+        if text.parse::<Tuning>().is_ok() {
+            let beside = path.with_extension("machine.toml");
+            return Err(Failure::Usage(format!(
+                "--machine {name} is a tuning file; name the machine file that `allhands tune` wrote beside it, {}",
+                beside.display()
+            )));
+        }
+        return Machine::parse(&text).map_err(wrong);
     }
     Machine::shipped(name).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// What a choice and a simulation are about: ranks with nothing between them sit on one node, as programs have it.
+pub(crate) fn seated(problem: Problem) -> Result<Problem> {
+    let topology = match problem.topology.depth() {
+        0 => Topology::regular(1, problem.ranks())?,
+        _ => problem.topology.clone(),
+    };
+    Ok(Problem { topology, ..problem })
+}
+
+/// As programs ask by default: the same bits on every rank.
+pub(crate) fn identical(problem: Problem) -> Problem {
+    Problem { reduction: Reduction { commutative: true, identical: true }, ..problem }
+}
+
+/// Says what is assumed where a machine that was measured on one node is asked about several.
+pub(crate) fn assumes(machine: &Machine, problem: &Problem) {
+    let unknown = machine.levels.first().is_some_and(|level| level.assumed) && problem.topology.regions(1) > 1;
+    screen::caution(unknown.then(|| {
+        format!(
+            "{} was measured on one node: messages between nodes are assumed to cost what they cost inside one",
+            machine.name
+        )
+    }));
 }
 
 /// The collective and what belongs to it.

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use allhands_schedule::Error;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
 use crate::job;
@@ -27,6 +28,8 @@ pub(crate) enum Failure {
         rank: Option<usize>,
         /// What.
         reason: String,
+        /// Whether it only follows from what another rank has done, which should speak first.
+        follows: bool,
     },
     /// It went wrong on another rank, which says so: exit code 1.
     #[error("another rank failed")]
@@ -56,10 +59,16 @@ pub(crate) fn exit(result: Result<()>) -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
         Err(failure) => failure,
     };
+    if matches!(failure, Failure::Rank { follows: true, .. }) {
+        job::let_others_speak();
+    }
     if failure.ours_to_say() {
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        // With standard error gone too there is nobody left to tell.
-        let _ = io::Write::write_fmt(&mut anstream::stderr(), format_args!("{red}error:{red:#} {failure}\n"));
+        // In one write, so that lines of several ranks do not mix. With standard error gone too there is nobody left to tell.
+        let line = format!("{red}error:{red:#} {failure}\n");
+        let plain = AutoStream::choice(&io::stderr()) == ColorChoice::Never;
+        let line = if plain { format!("error: {failure}\n") } else { line };
+        let _ = io::Write::write_all(&mut io::stderr().lock(), line.as_bytes());
     } else {
         job::let_others_speak();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allhands::Comm;
+use allhands::{Comm, Error};
 use allhands_mpi::{Launcher, Mpi};
 
 use crate::failure::{Failure, Result};
@@ -31,7 +31,12 @@ pub(crate) fn run<R>(body: impl FnOnce(&Comm, &'static Mpi) -> allhands::Result<
         rank = Some(comm.rank());
         body(comm, mpi)
     });
-    outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string() })?
+    outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string(), follows: follows(&error) })?
+}
+
+/// Whether an error says that another rank is gone, or does not come: that rank knows why.
+fn follows(error: &Error) -> bool {
+    matches!(error, Error::Left { .. } | Error::Abandoned { .. } | Error::Stuck { .. } | Error::Unreadable { .. })
 }
 
 /// The name of an MPI's file.

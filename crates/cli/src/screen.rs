@@ -1,18 +1,21 @@
 //! Where output goes: colours and width of the terminal, or plain text into a file or pipe.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::LazyLock;
 
 use allhands_schedule::draw::Ink;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Color, Style};
-use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, Width, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::job;
 
-/// Wide enough for tables and drawings where no terminal says otherwise.
-const PLAIN_WIDTH: usize = 100;
+/// Where no terminal says otherwise, or one says nonsense.
+const PLAIN_WIDTH: usize = 80;
+
+/// No terminal is narrower.
+const LEAST_WIDTH: usize = 40;
 
 /// A launcher may give its processes a terminal of its own, which says nothing about where their output goes in the end.
 pub(crate) fn set_up() {
@@ -34,9 +37,37 @@ pub(crate) fn coloured() -> bool {
 
 /// How many columns there are.
 pub(crate) fn width() -> usize {
-    let real = io::stdout().is_terminal() && job::launched().is_none();
-    let terminal = if real { Table::new().width() } else { None };
-    terminal.map_or(PLAIN_WIDTH, usize::from)
+    static WIDTH: LazyLock<usize> = LazyLock::new(|| {
+        let real = io::stdout().is_terminal() && job::launched().is_none();
+        let terminal = if real { Table::new().width() } else { None };
+        terminal.map(usize::from).filter(|width| *width >= LEAST_WIDTH).unwrap_or(PLAIN_WIDTH)
+    });
+    *WIDTH
+}
+
+/// Text in lines that fit, broken between words.
+pub(crate) fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut taken = 0;
+    for word in text.split_whitespace() {
+        let letters = word.chars().count();
+        if taken > 0 {
+            let fits = taken + 1 + letters <= width();
+            lines.push(if fits { ' ' } else { '\n' });
+            taken = if fits { taken + 1 } else { 0 };
+        }
+        lines.push_str(word);
+        taken += letters;
+    }
+    lines
+}
+
+/// One line on the standard error about what is measured here, if there is something to be said.
+pub(crate) fn caution(said: Option<String>) {
+    if let Some(said) = said {
+        // With the standard error gone there is nobody to tell.
+        let _ = io::stderr().write_all(format!("caution: {said}\n").as_bytes());
+    }
 }
 
 /// The colours of drawings; plain text where there are none.
@@ -72,9 +103,31 @@ pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('─').junction('─');
     table.load_style(presets::NOTHING.header_separator(rule)).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(width()).unwrap_or(u16::MAX));
+    // A rule may be one longer than the columns above it.
+    table.set_width(u16::try_from(width() - 1).unwrap_or(u16::MAX));
     table.set_header(header.to_vec());
     table
+}
+
+/// The text of a table, in which no word is broken.
+pub(crate) fn shown(mut table: Table) -> String {
+    let cells = |row: &comfy_table::Row| row.cell_iter().map(|cell| longest_word(&cell.content())).collect::<Vec<_>>();
+    let rows: Vec<Vec<usize>> = table.header().into_iter().chain(table.row_iter()).map(cells).collect();
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if column.constraint().is_none() {
+            let longest = rows.iter().filter_map(|row| row.get(index)).max().copied().unwrap_or(0);
+            let least = u16::try_from(longest + PADDING).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+        }
+    }
+    table.trim_fmt()
+}
+
+/// Of a column, on both sides.
+const PADDING: usize = 2;
+
+fn longest_word(text: &str) -> usize {
+    text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
 /// Columns of names, which nobody wants broken.

@@ -96,6 +96,9 @@ fn bench_runs_on_the_ranks_of_the_job() {
         let table = run(&mpi, 1, "bench bcast --algorithm auto --bytes 8 --iterations 2", &[]);
         assert!(table.success && table.out.starts_with("bcast on 1 rank of "), "{}{}", table.out, table.err);
         assert!(table.out.contains("(libmpi.so."), "the header names the library: {}", table.out);
+        let beside = run(&mpi, 2, "bench allreduce --algorithm auto,mpi --bytes 8..64 --iterations 2", &[]);
+        assert!(beside.out.contains("  x MPI") && beside.out.contains("\nOn average auto is "), "{}", beside.out);
+        assert!(beside.out.lines().all(|line| line.trim_end().chars().count() <= 80), "{}", beside.out);
     }
 }
 

@@ -34,6 +34,9 @@ fn figures_become_files_and_one_page() {
         table.contains("differs") && table.contains("matches in shape") && table.contains("report.html"),
         "{table}"
     );
+    let last = table.lines().last().expect("a last line");
+    assert!(table.lines().all(|line| line.chars().count() <= 80 || line.contains("report.html")), "{table}");
+    assert_eq!(last, "4 figures with fewer ranks: 2 as in the paper, 1 in shape, 1 otherwise.");
     let names = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let names: BTreeSet<String> = names.map(|name| name.into_string().expect("a name")).collect();
     let expected = [

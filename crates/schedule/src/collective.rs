@@ -169,13 +169,47 @@ impl fmt::Display for Collective {
 impl FromStr for Collective {
     type Err = Error;
 
+    /// Also as MPI writes it: `MPI_Allreduce`, `Allreduce`.
     fn from_str(text: &str) -> Result<Collective> {
-        let name = text.replace('-', "_");
+        let lower = text.trim().to_ascii_lowercase().replace('-', "_");
+        let name = lower.strip_prefix("mpi_").unwrap_or(&lower);
         Collective::ALL.into_iter().find(|collective| collective.name() == name).ok_or_else(|| {
             let known: Vec<_> = Collective::ALL.iter().map(|collective| collective.name()).collect();
-            Error::UnknownCollective { name: text.into(), known: known.join(", ") }
+            Error::UnknownCollective { name: text.into(), meant: meant(name), known: known.join(", ") }
         })
     }
+}
+
+/// The collective that is spelt most like this, unless none is; words in another order are like it, too.
+fn meant(name: &str) -> Option<&'static str> {
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let away = |known: &str| {
+        let spelt = distance(&name.chars().collect::<Vec<_>>(), &known.chars().collect::<Vec<_>>());
+        // An order is a fault, too.
+        spelt.min(1 + distance(&sorted(name), &sorted(known)))
+    };
+    let known = Collective::ALL.into_iter().map(Collective::name).map(|known| (away(known), known));
+    known.min().filter(|(away, _)| *away <= name.chars().count() / 2).map(|(_, known)| known)
+}
+
+/// Letters to insert, to leave out or to change.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.iter().enumerate() {
+        let mut left = row + 1;
+        let mut corner = std::mem::replace(&mut above[0], left);
+        for (column, against) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != against);
+            corner = above[column + 1];
+            left = changed.min(left + 1).min(corner + 1);
+            above[column + 1] = left;
+        }
+    }
+    above[other.len()]
 }
 
 /// What the reduction allows and asks for.

@@ -25,10 +25,12 @@ pub enum Error {
         ranks: usize,
     },
     /// A name that is no collective.
-    #[error("there is no collective {name:?}; known are {known}")]
+    #[error("there is no collective {name:?}{}; known are {known}", .meant.map(|meant| format!("; did you mean {meant}")).unwrap_or_default())]
     UnknownCollective {
         /// What was given.
         name: String,
+        /// What may have been meant.
+        meant: Option<&'static str>,
         /// All names.
         known: String,
     },

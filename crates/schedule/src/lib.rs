@@ -49,5 +49,6 @@ pub use matching::{End, Matching, Timing};
 pub use registry::{Algorithm, Choice, Cost, Knowledge, Parameter, Parameters, Prepared, Promise, algorithms};
 pub use schedule::{Combine, Ensemble, Local, Recv, Round, Schedule, Send, Space, Span};
 pub use setting::{Factor, Setting};
+pub use text::line_of;
 pub use topology::Topology;
 pub use verify::{Fault, Report, Write, verify, verify_watched};

@@ -244,6 +244,25 @@ impl FromStr for Ensemble {
     }
 }
 
+/// The line of a text, counted from 1, at which a rank begins, or one of its rounds.
+///
+/// ```
+/// let text = "allhands schedule 1\nrank 0\n round\n\nrank 1 # the last\n round\n round\nend";
+/// assert_eq!(allhands_schedule::line_of(text, 1, None), Some(5));
+/// assert_eq!(allhands_schedule::line_of(text, 1, Some(1)), Some(7));
+/// assert_eq!(allhands_schedule::line_of(text, 2, None), None);
+/// ```
+pub fn line_of(text: &str, rank: usize, round: Option<usize>) -> Option<usize> {
+    let words = |line: &str| -> Vec<String> {
+        line.split('#').next().unwrap_or_default().split_whitespace().map(String::from).collect()
+    };
+    let lines = || text.lines().enumerate().map(|(index, line)| (index + 1, words(line)));
+    let (first, _) = lines().find(|(_, words)| *words == ["rank".to_string(), rank.to_string()])?;
+    let Some(round) = round else { return Some(first) };
+    let own = lines().skip(first).take_while(|(_, words)| words.first().is_none_or(|word| word != "rank"));
+    own.filter(|(_, words)| *words == ["round"]).nth(round).map(|(line, _)| line)
+}
+
 /// What a line is refused with; the line number is added above.
 type Line<T> = std::result::Result<T, String>;
 

@@ -434,7 +434,7 @@ impl FromStr for Topology {
             let sizes: Vec<usize> = text.split(',').map(number).collect::<Result<_>>()?;
             return Topology::uneven(&sizes);
         }
-        let counts: Vec<usize> = text.split('x').map(number).collect::<Result<_>>()?;
+        let counts: Vec<usize> = text.split(['x', 'X']).map(number).collect::<Result<_>>()?;
         Topology::nested(&counts)
     }
 }

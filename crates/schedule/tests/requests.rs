@@ -11,6 +11,26 @@ fn refusal(collective: Collective, algorithm: &str, topology: &str) -> String {
 }
 
 #[test]
+fn collectives_are_known_as_mpi_writes_them_and_others_are_guessed() {
+    for name in ["allreduce", "MPI_Allreduce", "Allreduce", "mpi_allreduce", "ALLREDUCE"] {
+        assert_eq!(name.parse::<Collective>().unwrap(), Collective::Allreduce, "{name}");
+    }
+    assert_eq!("MPI_Reduce_scatter_block".parse::<Collective>().unwrap(), Collective::ReduceScatterBlock);
+    assert_eq!("reduce-scatter".parse::<Collective>().unwrap(), Collective::ReduceScatter);
+    for (wrong, meant) in
+        [("alreduce", "allreduce"), ("reduceall", "allreduce"), ("broadcast", "bcast"), ("MPI_Alltoal", "alltoall")]
+    {
+        let said = wrong.parse::<Collective>().unwrap_err().to_string();
+        assert!(
+            said.starts_with(&format!("there is no collective {wrong:?}; did you mean {meant}; known are ")),
+            "{said}"
+        );
+    }
+    assert!(!"xyz".parse::<Collective>().unwrap_err().to_string().contains("did you mean"));
+    assert_eq!("2X2".parse::<Topology>().unwrap(), "2x2".parse::<Topology>().unwrap());
+}
+
+#[test]
 fn every_refusal_names_the_fact_and_the_remedy() {
     use Collective::*;
     for (collective, algorithm, topology, fact, remedy) in [

@@ -41,17 +41,24 @@ impl List {
             writeln!(out)?;
             return Ok(());
         }
-        let mut table = screen::table(&["collective", "algorithm", "parameters", "needs", "guarantees", "source"]);
-        screen::unbroken(&mut table, &[0, 1]);
+        let mut table = screen::table(&["algorithm", "parameters", "needs", "guarantees", "source"]);
+        screen::unbroken(&mut table, &[0]);
+        // The longest words of all columns together are just as long as a line.
+        table.column_iter_mut().take(1).for_each(|names| {
+            names.set_padding((0, 1));
+        });
         let mut above = None;
         for &(collective, algorithm) in &lines {
-            let name = if above == Some(collective) { "" } else { collective.name() };
-            above = Some(collective);
+            if above != Some(collective) {
+                table.add_row([collective.name()]);
+                above = Some(collective);
+            }
             let parameters: Vec<&str> = algorithm.parameters.iter().map(|parameter| parameter.name).collect();
             let (parameters, guarantees) = (parameters.join(" "), guarantees(algorithm));
-            table.add_row([name, algorithm.name, &parameters, algorithm.needs, &guarantees, algorithm.source]);
+            let name = format!("  {}", algorithm.name);
+            table.add_row([&name, &parameters, algorithm.needs, &guarantees, algorithm.source]);
         }
-        writeln!(out, "{}", table.trim_fmt())?;
+        writeln!(out, "{}", screen::shown(table))?;
         if self.collective.is_some() {
             return self.parameters(&mut out, &lines);
         }
@@ -67,7 +74,7 @@ impl List {
                 table.add_row([if index == 0 { algorithm.name } else { "" }, name, values, default]);
             }
         }
-        writeln!(out, "\n{}", table.trim_fmt())?;
+        writeln!(out, "\n{}", screen::shown(table))?;
         Ok(())
     }
 

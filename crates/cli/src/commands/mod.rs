@@ -22,7 +22,6 @@ use crate::job;
 #[command(
     name = "allhands",
     version,
-    max_term_width = 100,
     after_help = "Examples:
   allhands list allgather
   allhands explain allgather --algorithm bruck --topology 4x4

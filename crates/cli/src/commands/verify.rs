@@ -7,16 +7,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use allhands_schedule::{
-    Algorithm, Choice, Collective, Counts, Ensemble, Error, Graph, Problem, Space, Topology, algorithms, verify,
+    Algorithm, Choice, Collective, Counts, Ensemble, Error, Graph, Problem, Topology, algorithms, verify,
 };
 use clap::Args;
 use indicatif::ParallelProgressIterator;
 use rayon::prelude::*;
 
-use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks, read};
+use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks};
 use crate::failure::{Failure, Result};
-use crate::job;
 use crate::screen::{self, counted};
+use crate::{by_hand, job};
 
 /// Prove schedules right: of algorithms on many machines, or one from a file
 ///
@@ -54,7 +54,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     details: Details,
 
-    /// Verify the schedule in this file, in the form that `allhands explain --format schedule` prints
+    /// Verify the schedule in this file, in the form that `allhands explain --format schedule` prints; - is the standard input
     #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "ranks", "topology", "placement", "root", "graph", "counts"])]
     file: Option<PathBuf>,
 }
@@ -354,25 +354,9 @@ fn topologies_in_words(count: usize) -> String {
     if count == 1 { "1 topology".into() } else { format!("{count} topologies") }
 }
 
-/// More positions than this are a slip of the finger: a gigabyte of symbols.
-const MOST_POSITIONS: usize = 1 << 26;
-
 fn verify_file(file: &Path) -> Result<()> {
-    let text = read(file, "schedule file")?;
-    let ensemble: Ensemble = text.parse().map_err(|error| Failure::Usage(format!("{}, {error}", file.display())))?;
-    let Ensemble { problem, blocks, .. } = &ensemble;
-    let extents = (0..problem.ranks()).map(|rank| problem.extent(Space::Output, rank, *blocks));
-    if extents.fold(0, usize::saturating_add) > MOST_POSITIONS {
-        let fact = format!("{} ranks with {blocks} blocks are more than can be verified", problem.ranks());
-        return Err(Failure::Usage(format!("{}: {fact}; use fewer blocks", file.display())));
-    }
-    let rounds = ensemble.schedules.iter().flat_map(|schedule| &schedule.rounds);
-    let touched = rounds.flat_map(|round| round.spans()).map(|(span, _)| span.count).fold(0, usize::saturating_add);
-    if touched > 2 * MOST_POSITIONS {
-        let fact = format!("{touched} positions are touched, more than can be verified");
-        return Err(Failure::Usage(format!("{}: {fact}; use fewer or shorter spans", file.display())));
-    }
-    let report = verify(&ensemble).map_err(|fault| Failure::Wrong(format!("{} is wrong: {fault}", file.display())))?;
+    let (ensemble, report) = by_hand::verified(file)?;
+    let problem = &ensemble.problem;
     let counts = Counts::maxima(&ensemble);
     let mut out = screen::stdout();
     let yes = |holds| if holds { "yes" } else { "no" };

@@ -87,8 +87,14 @@ impl Range {
     /// Powers of the base, every so many; where fewer than three fit, tens with 2 and 5 between.
     fn powers(&self, base: u32) -> Vec<f64> {
         let every = ((self.high - self.low) / 9.0).ceil().max(1.0) as usize;
-        let powers = (self.low.ceil() as i32..=self.high.floor() as i32).step_by(every);
-        let powers: Vec<f64> = powers.map(|power| f64::from(base).powi(power)).collect();
+        let (first, last) = (self.low.ceil() as i32, self.high.floor() as i32);
+        let mut powers: Vec<i32> = (first..=last).step_by(every).collect();
+        // The last one stands, in place of one that is too near to it.
+        if powers.last().is_some_and(|power| *power < last && powers.len() > 1) {
+            powers.pop();
+            powers.push(last);
+        }
+        let powers: Vec<f64> = powers.into_iter().map(|power| f64::from(base).powi(power)).collect();
         if powers.len() > 3 || base != 10 {
             return powers;
         }
@@ -163,6 +169,8 @@ mod tests {
             ticks(sizes, &[4.0, 1024.0]),
             ["4 B", "8 B", "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB"]
         );
+        let wide = ticks(Axis::logarithmic("", Unit::Bytes, 2), &[8.0, 1_048_576.0]);
+        assert_eq!((wide.first().unwrap().as_str(), wide.last().unwrap().as_str()), ("8 B", "1 MiB"), "{wide:?}");
         let times = Axis::logarithmic("", Unit::Microseconds, 10);
         assert_eq!(ticks(times.clone(), &[3.0, 30.0]), ["5 µs", "10 µs", "20 µs"]);
         assert_eq!(ticks(times, &[0.1, 20_000.0]), ["100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]);

@@ -76,16 +76,20 @@ impl Chart {
         let frame = Frame::new(self);
         frame.axes(&mut svg);
         for bound in self.lines.iter().filter(|line| line.look == Look::Bound) {
-            frame.line(&mut svg, bound, "");
+            frame.line(&mut svg, bound, "", None);
         }
         let named = self.lines.iter().filter(|line| line.look != Look::Bound).enumerate();
         let mut named: Vec<(&Line, &str)> =
             named.map(|(index, line)| (line, COLOURS[line.colour.unwrap_or(index) % COLOURS.len()])).collect();
         named.sort_by(|(a, _), (b, _)| b.last().total_cmp(&a.last()));
+        let ways: Vec<Vec<(f64, f64)>> = named.iter().map(|(line, _)| frame.way(line)).collect();
         // Names stand beside the ends of their lines, as far as they have room.
         let mut label = TOP - 14.0;
-        for (line, colour) in named {
-            frame.line(&mut svg, line, colour);
+        for (index, (line, colour)) in named.into_iter().enumerate() {
+            let together: Vec<usize> = (0..ways.len()).filter(|&other| coincide(&ways[index], &ways[other])).collect();
+            let turn = together.iter().position(|&other| other == index).unwrap_or(0);
+            frame.line(&mut svg, line, colour, Some((turn, together.len())).filter(|_| together.len() > 1));
+            frame.marks(&mut svg, line, colour, index);
             let Some(&(x, y)) = line.points.last() else { continue };
             let (end, from) = (frame.y(y), frame.x(x));
             label = end.max(label + 15.0);
@@ -145,25 +149,62 @@ impl Frame {
         let _ = writeln!(svg, r#"<text class="tick" x="{LEFT}" y="{}">{}</text>"#, TOP - 8.0, escape(self.y.name()));
     }
 
-    fn line(&self, svg: &mut String, line: &Line, colour: &str) {
-        let shown: Vec<(f64, f64)> = line.points.iter().map(|&(x, y)| (self.x(x), self.y(y))).collect();
+    fn way(&self, line: &Line) -> Vec<(f64, f64)> {
+        line.points.iter().map(|&(x, y)| (self.x(x), self.y(y))).collect()
+    }
+
+    /// The line itself. Of lines that coincide each shows in its turn, dash by dash.
+    fn line(&self, svg: &mut String, line: &Line, colour: &str, turn: Option<(usize, usize)>) {
+        let mut shown = self.way(line);
+        if let ([(_, y)], Look::Bound) = (&shown[..], line.look) {
+            // A limit at one size is a limit all the same.
+            shown = vec![(LEFT, *y), (WIDTH - RIGHT, *y)];
+        }
         if shown.is_empty() {
             return;
         }
         let path: Vec<String> = shown.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
-        let (class, stroke) = match line.look {
+        let (class, mut stroke) = match line.look {
             Look::Bound => ("bound", String::new()),
             Look::Solid => ("time", format!(r#" stroke="{colour}""#)),
             Look::Dashed => ("time dashed", format!(r#" stroke="{colour}""#)),
         };
+        if let Some((turn, of)) = turn {
+            stroke += &format!(
+                r#" style="stroke-dasharray: {DASH} {}; stroke-dashoffset: -{}""#,
+                DASH * (of - 1),
+                DASH * turn
+            );
+        }
         let _ = writeln!(svg, r#"<path class="{class}"{stroke} d="M{}"/>"#, path.join("L"));
-        if line.look == Look::Bound || shown.len() > MOST_MARKS {
+    }
+
+    /// A mark at every point, of another form than the next line's.
+    fn marks(&self, svg: &mut String, line: &Line, colour: &str, form: usize) {
+        let shown = self.way(line);
+        if shown.len() > MOST_MARKS {
             return;
         }
         for (x, y) in shown {
-            let _ = writeln!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="2.6" fill="{colour}"/>"#);
+            let form = match form % 4 {
+                0 => format!("M{:.1} {y:.1}a2.8 2.8 0 1 0 5.6 0a2.8 2.8 0 1 0 -5.6 0z", x - 2.8),
+                1 => format!("M{:.1} {:.1}h5v5h-5z", x - 2.5, y - 2.5),
+                2 => format!("M{x:.1} {:.1}l3.4 6h-6.8z", y - 3.8),
+                _ => format!("M{x:.1} {:.1}l3.6 3.6l-3.6 3.6l-3.6 -3.6z", y - 3.6),
+            };
+            let _ = writeln!(svg, r#"<path class="mark" fill="{colour}" d="{form}"/>"#);
         }
     }
+}
+
+/// Of lines that coincide, in points.
+const DASH: usize = 9;
+
+/// Whether nobody could tell two lines apart.
+fn coincide(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
+    let near =
+        |(one, other): (&(f64, f64), &(f64, f64))| (one.0 - other.0).abs() < 1.5 && (one.1 - other.1).abs() < 1.5;
+    one.len() == other.len() && one.iter().zip(other).all(near)
 }
 
 #[cfg(test)]
@@ -187,7 +228,26 @@ mod tests {
         };
         let svg = chart.svg();
         assert_eq!((svg.matches("class=\"time").count(), svg.matches("class=\"bound").count()), (2, 1));
-        assert_eq!((svg.matches("class=\"name").count(), svg.matches("<circle").count()), (2, 4));
+        assert_eq!((svg.matches("class=\"name").count(), svg.matches("class=\"mark").count()), (2, 4));
         assert!(svg.contains("a &lt; b") && svg.contains(">one<") && svg.contains(">two<"));
+    }
+
+    #[test]
+    fn lines_that_coincide_show_by_turns_and_a_bound_at_one_size_is_drawn() {
+        let chart = |lines| Chart {
+            title: String::new(),
+            subtitle: String::new(),
+            x: Axis::logarithmic("", Unit::Bytes, 2),
+            y: Axis::logarithmic("", Unit::Microseconds, 10),
+            lines,
+        };
+        let points = vec![(1.0, 1.0), (4.0, 100.0)];
+        let apart = Line::new("apart", vec![(1.0, 2.0), (4.0, 300.0)]);
+        let svg = chart(vec![Line::new("one", points.clone()), Line::new("two", points), apart]).svg();
+        assert_eq!(svg.matches("stroke-dasharray: 9 9; stroke-dashoffset: -0").count(), 1);
+        assert_eq!(svg.matches("stroke-dasharray: 9 9; stroke-dashoffset: -9").count(), 1);
+        let svg = chart(vec![Line::new("one", vec![(8.0, 2.0)]), Line::bound(vec![(8.0, 1.0)])]).svg();
+        let bound = svg.lines().find(|line| line.contains("class=\"bound\"")).unwrap();
+        assert!(bound.contains("d=\"M78.0 ") && bound.contains("L680.0 "), "{bound}");
     }
 }

@@ -8,6 +8,14 @@ pub(crate) use axis::{Axis, Unit};
 pub(crate) use chart::{Chart, Line};
 pub(crate) use map::{Cell, Map};
 
+use allhands_schedule::Collective;
+
+/// Sizes as every command asks for them: of a block, or of the vector that a collective cuts.
+pub(crate) fn size_axis(collective: Collective) -> Axis {
+    let name = if collective.cuts() { "bytes of the vector" } else { "bytes of a block" };
+    Axis::logarithmic(name, Unit::Bytes, 2)
+}
+
 /// Told apart also by people who see red and green alike.
 pub(crate) const COLOURS: [&str; 12] = [
     "#2368c4", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#bf3989", "#0a7ea4", "#57606a", "#bc4c00", "#116329",

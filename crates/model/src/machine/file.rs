@@ -11,6 +11,7 @@
 //!
 //! [[level]]                     # between nodes
 //! name = "network"
+//! assumed = true                # left out: false; nobody has measured it
 //! [level.short]
 //! latency_us = 1.9
 //! ns_per_byte = 0.6
@@ -61,6 +62,8 @@ struct EndText {
 #[serde(deny_unknown_fields)]
 struct LevelText {
     name: String,
+    #[serde(default)]
+    assumed: bool,
     holds_ranks: Option<usize>,
     #[serde(default)]
     meeting_us: f64,
@@ -177,6 +180,7 @@ impl LevelText {
         });
         Level {
             name: self.name.clone(),
+            assumed: self.assumed,
             holds: self.holds_ranks,
             meeting: self.meeting_us * US,
             protocols: protocols.collect(),

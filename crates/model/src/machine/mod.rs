@@ -42,6 +42,8 @@ pub struct Machine {
 pub struct Level {
     /// What it is called: network, node, socket.
     pub name: String,
+    /// Whether nobody has measured it, and its numbers are those of another level.
+    pub assumed: bool,
     /// How many ranks a region of this level holds.
     pub holds: Option<usize>,
     /// Seconds from the last rank's coming to a meeting of such a region until all may go on.
@@ -155,7 +157,8 @@ impl Machine {
             crowd: None,
             injection: 0.0,
         };
-        let level = Level { name: "network".into(), holds: None, meeting: 0.0, protocols: vec![protocol] };
+        let level =
+            Level { name: "network".into(), assumed: false, holds: None, meeting: 0.0, protocols: vec![protocol] };
         Machine {
             name: "postal".into(),
             description: "every message costs a latency and a time for each byte".into(),

@@ -98,6 +98,43 @@ pub enum Fault {
     NotEverybody { rank: usize, other: usize },
 }
 
+impl Fault {
+    /// The rank that is to blame, and its round, where there is one: counted from 0, as everywhere.
+    ///
+    /// ```
+    /// use allhands_schedule::Fault;
+    /// assert_eq!(Fault::InputWritten { rank: 3, round: 1 }.place(), Some((3, Some(1))));
+    /// assert_eq!(Fault::Missing { rank: 3, position: 0 }.place(), Some((3, None)));
+    /// ```
+    pub fn place(&self) -> Option<(usize, Option<usize>)> {
+        match *self {
+            Fault::Ranks { .. } | Fault::Blocks { .. } => None,
+            Fault::Peer { rank, round, .. }
+            | Fault::NeverSent { rank, round, .. }
+            | Fault::NeverReceived { rank, round, .. }
+            | Fault::Size { rank, round, .. }
+            | Fault::Deadlock { rank, round, .. }
+            | Fault::Level { rank, round, .. }
+            | Fault::Unwritten { rank, round, .. }
+            | Fault::Outside { rank, round, .. }
+            | Fault::InputWritten { rank, round }
+            | Fault::Misfit { rank, round, .. }
+            | Fault::Lengths { rank, round, .. }
+            | Fault::Aliased { rank, round, .. }
+            | Fault::Overlap { rank, round, .. }
+            | Fault::Combines { rank, round, .. }
+            | Fault::OtherBlock { rank, round, .. }
+            | Fault::Twice { rank, round, .. }
+            | Fault::Race { rank, round, .. } => Some((rank, Some(round))),
+            Fault::Missing { rank, .. }
+            | Fault::Wrong { rank, .. }
+            | Fault::NotOrdered { rank, .. }
+            | Fault::NotIdentical { rank, .. }
+            | Fault::NotEverybody { rank, .. } => Some((rank, None)),
+        }
+    }
+}
+
 /// Proves an ensemble right, or names the first fault.
 pub fn verify(ensemble: &Ensemble) -> Result<Report, Fault> {
     verify_watched(ensemble, |_| ())

@@ -5,7 +5,9 @@ mod names;
 pub(super) mod report;
 mod turns;
 mod values;
+pub(super) mod verdict;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use allhands::{Comm, Options, Threads, Topology};
@@ -13,12 +15,14 @@ use allhands_mpi::Launcher;
 use allhands_schedule::Collective;
 use clap::{Args, ValueEnum};
 
-use crate::args::{Seating, sizes};
+use crate::args::{Seating, shape, sizes};
 use crate::failure::{Failure, Result};
-use crate::job;
 use crate::screen::{self, counted};
+use crate::{host, job};
+use indicatif::ProgressBar;
 use measure::{Job, Measured};
 use names::Names;
+use report::{Line, Report};
 
 /// Measure collectives: on the ranks of an MPI job under mpirun, else on thread ranks of this machine
 ///
@@ -30,7 +34,7 @@ use names::Names;
 /// size, and equally many runs with all. Its time is that of the slowest rank, divided by the runs; with --isolated, runs of a
 /// batch are apart, and only they are timed. The output is
 /// spoilt before every batch and compared with a reference after it. Times depend on what else runs here: compare
-/// columns of one run with each other, not runs.
+/// columns of one run with each other, not runs. Who is not certainly slower than the fastest, by 2 % or more, ties with it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   allhands bench allreduce
@@ -73,6 +77,7 @@ enum Format {
     Table,
     Json,
     Csv,
+    Svg,
 }
 
 /// What the command line asks for.
@@ -89,6 +94,9 @@ const MOST_THREADS: usize = 256;
 impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
         let collective: Collective = self.collective.parse()?;
+        if self.iterations == Some(0) {
+            return Err(Failure::Usage("--iterations 0 measures nothing; ask for 1 or more".into()));
+        }
         let request = Request {
             collective,
             topology: self.seating.resolve()?,
@@ -102,7 +110,7 @@ impl Bench {
     }
 
     fn on_threads(&self, request: Request) -> Result<()> {
-        let topology = request.topology.map_or_else(|| Topology::regular(2, 4), Ok)?;
+        let topology = request.topology.clone().map_or_else(|| Topology::regular(2, 4), Ok)?;
         if topology.ranks() > MOST_THREADS {
             let ranks = topology.ranks();
             return Err(Failure::Usage(format!(
@@ -115,7 +123,9 @@ impl Bench {
             ));
         }
         let names = request.names.serving(request.collective, &topology)?;
+        screen::caution(host::of_threads(topology.ranks(), host::load()));
         let bar = screen::progress("measuring", request.sizes.len() * names.len(), true);
+        let show = Show::new(self.report(&request, &names, counted(topology.ranks(), "thread rank"), &topology), &bar);
         let job = Job {
             collective: request.collective,
             transport: "threads",
@@ -125,33 +135,27 @@ impl Bench {
             warm_up: measure::WARM_UP,
             isolated: self.isolated,
             bar: &bar,
+            sink: &|lines| show.add(lines),
         };
-        let ranks = Threads::new(topology.clone()).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
+        let ranks = Threads::new(topology).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
         bar.finish_and_clear();
-        let ranks = ranks.map_err(|error| Failure::Wrong(error.to_string()))?;
-        let mut lines = None;
-        for measured in ranks {
-            match measured {
-                Measured::Lines(all) => lines = lines.or(Some(all)),
-                Measured::Wrong(reason) => return Err(Failure::Wrong(reason)),
-                Measured::WrongElsewhere => {}
+        for measured in ranks.map_err(|error| Failure::Wrong(error.to_string()))? {
+            if let Measured::Wrong(reason) = measured {
+                return Err(Failure::Wrong(reason));
             }
         }
-        report::show(
-            &lines.unwrap_or_default(),
-            self.format,
-            &self.regime(counted(topology.ranks(), "thread rank")),
-            &topology,
-        )
+        show.end()
     }
 
     fn on_mpi(&self, request: Request, launcher: &Launcher) -> Result<()> {
         if let (Some(topology), Some(ranks)) = (&request.topology, launcher.size) {
             self.seats_all(topology, ranks)?;
         }
+        let load = host::load();
         job::run(|comm, mpi| {
             let seated;
-            let comm = match request.topology {
+            let crowd = host::of_job(comm, load)?;
+            let comm = match request.topology.clone() {
                 Some(topology) => {
                     if let Err(refused) = self.seats_all(&topology, comm.size()) {
                         return Ok(Err(refused));
@@ -168,6 +172,11 @@ impl Bench {
             let first = comm.rank() == 0;
             let bar = screen::progress("measuring", request.sizes.len() * names.len(), first);
             let version = comm.transport();
+            let ranks = format!("{} of {version} ({})", counted(comm.size(), "rank"), job::file(mpi));
+            let show = Show::new(self.report(&request, &names, ranks, comm.topology()), &bar);
+            if first {
+                screen::caution(crowd);
+            }
             let job = Job {
                 collective: request.collective,
                 transport: &version,
@@ -177,24 +186,34 @@ impl Bench {
                 warm_up: measure::WARM_UP,
                 isolated: self.isolated,
                 bar: &bar,
+                sink: &|lines| show.add(lines),
             };
             let measured = job.rank(comm)?;
             bar.finish_and_clear();
             Ok(match measured {
-                Measured::Lines(lines) if first => {
-                    let ranks = format!("{} of {version} ({})", counted(comm.size(), "rank"), job::file(mpi));
-                    report::show(&lines, self.format, &self.regime(ranks), comm.topology())
-                }
-                Measured::Lines(_) => Ok(()),
-                Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason }),
+                Measured::All if first => show.end(),
+                Measured::All => Ok(()),
+                Measured::Wrong(reason) => Err(Failure::Rank { rank: Some(comm.rank()), reason, follows: false }),
                 Measured::WrongElsewhere => Err(Failure::Elsewhere),
             })
         })
     }
 
-    /// Ranks, and how they call.
-    fn regime(&self, ranks: String) -> String {
-        if self.isolated { format!("{ranks}, isolated calls") } else { ranks }
+    /// What is going to be shown, before anything is measured.
+    fn report(&self, request: &Request, names: &[String], ranks: String, topology: &Topology) -> Report {
+        let isolated = if self.isolated { ", isolated calls" } else { "" };
+        Report {
+            format: self.format,
+            collective: request.collective,
+            title: format!("{} on {ranks}{isolated}, {}", request.collective, shape(topology)),
+            longest: names
+                .iter()
+                .map(|name| if name == names::AUTO { names::LONG_AUTO } else { name.len() })
+                .max()
+                .unwrap_or(0),
+            mpi: request.names.of_mpi(),
+            lines: vec![],
+        }
     }
 
     /// That the topology has a seat for every rank of the job.
@@ -210,6 +229,31 @@ impl Bench {
 
     fn sizes(&self) -> Result<Vec<usize>> {
         Ok(sizes(&self.bytes, 8, 1 << 30)?.into_iter().map(|size| size as usize).collect())
+    }
+}
+
+/// A report while ranks measure: what cannot be written ends them all.
+struct Show<'a> {
+    report: Mutex<(Report, Result<()>)>,
+    bar: &'a ProgressBar,
+}
+
+impl<'a> Show<'a> {
+    fn new(report: Report, bar: &'a ProgressBar) -> Show<'a> {
+        Show { report: Mutex::new((report, Ok(()))), bar }
+    }
+
+    /// Whether somebody still reads.
+    fn add(&self, lines: &[Line]) -> bool {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.1 = self.bar.suspend(|| report.0.add(lines));
+        report.1.is_ok()
+    }
+
+    fn end(self) -> Result<()> {
+        let (report, written) = self.report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        written?;
+        report.end()
     }
 }
 

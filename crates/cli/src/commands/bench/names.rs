@@ -8,6 +8,8 @@ use crate::failure::{Failure, Result};
 
 /// The library's own choice.
 pub(super) const AUTO: &str = "auto";
+/// Room for most of what it chooses: `auto (recursive-doubling:order=...)`.
+pub(super) const LONG_AUTO: usize = 34;
 /// `auto` and every algorithm that serves.
 const ALL: &str = "all";
 

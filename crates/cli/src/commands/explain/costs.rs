@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use allhands_schedule::draw::Sizes;
-use allhands_schedule::{Bounds, Cost, Counts, Prepared, Traffic};
+use allhands_schedule::{Bounds, Cost, Counts, Problem, Traffic};
 
 use crate::failure::Result;
 use crate::screen;
@@ -23,42 +23,42 @@ impl Costs {
     pub(super) fn write(
         &self,
         out: &mut impl Write,
-        prepared: &Prepared,
+        problem: &Problem,
+        blocks: usize,
+        formula: Option<Cost>,
         sizes: Option<Sizes>,
         header: [&str; 4],
     ) -> Result<()> {
-        let (problem, blocks) = (prepared.problem(), prepared.blocks());
         let bound = self.bound;
-        let formula = prepared.cost();
         let Counts { sent, received, far_sent, far_received, combines, copies, scratch, .. } = &self.counts;
         let in_bytes = |count: usize| match sizes.filter(|_| problem.counts.is_empty()) {
             Some(sizes) => format!("{count} ({})", Sizes::words(sizes.of_blocks(problem, blocks, count))),
             None => count.to_string(),
         };
-        let by_formula = |count: String, Cost { exact, .. }: Cost| if exact { count } else { format!("≤ {count}") };
+        // What a person wrote has none.
+        let by_formula = |count: &dyn Fn(Cost) -> String| match formula {
+            Some(cost) if cost.exact => count(cost),
+            Some(cost) => format!("≤ {}", count(cost)),
+            None => String::new(),
+        };
         let mut table = screen::table(&header);
         let mut row = |name: &str, counted: String, formula: String, bound: String| {
             table.add_row([name.to_string(), counted, formula, bound]);
         };
         let nothing = String::new;
         if let Some(steps) = self.steps {
-            row("steps", steps.to_string(), by_formula(formula.steps.to_string(), formula), bound.steps.to_string());
+            row("steps", steps.to_string(), by_formula(&|cost| cost.steps.to_string()), bound.steps.to_string());
         } else {
             row(
                 "rounds",
                 self.counts.rounds.to_string(),
-                by_formula(formula.steps.to_string(), formula),
+                by_formula(&|cost| cost.steps.to_string()),
                 bound.steps.to_string(),
             );
         }
         row("ports", self.ports.to_string(), nothing(), nothing());
-        row("messages sent", sent.messages.to_string(), by_formula(formula.messages.to_string(), formula), nothing());
-        row(
-            "blocks sent",
-            in_bytes(sent.blocks),
-            by_formula(in_bytes(formula.blocks), formula),
-            in_bytes(bound.blocks),
-        );
+        row("messages sent", sent.messages.to_string(), by_formula(&|cost| cost.messages.to_string()), nothing());
+        row("blocks sent", in_bytes(sent.blocks), by_formula(&|cost| in_bytes(cost.blocks)), in_bytes(bound.blocks));
         row("blocks received", in_bytes(received.blocks), nothing(), in_bytes(bound.blocks));
         if problem.topology.regions(1) > 1 {
             let far = |traffic: &Traffic| traffic.messages.to_string();
@@ -82,7 +82,7 @@ impl Costs {
                 row(name, in_bytes(*count), nothing(), nothing());
             }
         }
-        writeln!(out, "{}", table.trim_fmt())?;
+        writeln!(out, "{}", screen::shown(table))?;
         Ok(())
     }
 }

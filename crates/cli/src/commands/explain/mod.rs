@@ -4,18 +4,19 @@ mod costs;
 mod play;
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use allhands::Evidence;
+use allhands::{Decision, Evidence};
 use allhands_model::{Allowance, Amount, Bound, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
-    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Reduction, Schedule, Topology,
-    ports,
+    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Schedule, ports,
 };
 use clap::{Args, ValueEnum};
 
 use self::costs::Costs;
-use crate::args::{Details, MOST_DRAWN, Seating, at_most, bytes, machine, size};
+use crate::args::{Details, MOST_DRAWN, Seating, assumes, at_most, bytes, identical, machine, seated, size};
+use crate::by_hand;
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
@@ -37,7 +38,7 @@ use crate::screen::{self, counted};
   allhands explain allgather --algorithm bruck --topology 2x4 --format svg > bruck.svg
   allhands explain allgather --algorithm bruck --topology 4x4 --format html > bruck.html
   allhands explain allgather --algorithm bruck --topology 2x4 --format schedule > bruck.txt
-  allhands verify --file bruck.txt
+  allhands explain --file bruck.txt
 
 Formats:
   text      for people
@@ -48,8 +49,9 @@ Formats:
   html      a page to play with, at most 64 ranks: two schedules side by side, step by step, with
             counts and estimated times; other algorithms, shapes and sizes to change to")]
 pub(crate) struct Explain {
-    /// One of MPI's collectives, in small letters: allgather, alltoallv, reduce_scatter_block, neighbor_alltoall (see `allhands list`)
-    collective: String,
+    /// One of MPI's collectives: allgather, alltoallv, reduce_scatter_block, neighbor_alltoall (see `allhands list`)
+    #[arg(required_unless_present = "file")]
+    collective: Option<String>,
 
     /// The algorithm, with parameters after colons: bruck, bruck:radix=4, bruck:ports=3,1 (see `allhands list`)
     /// Without it: which one the library would choose there, the runner-up, by how much, and from what evidence
@@ -81,6 +83,10 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "BYTES", requires = "bytes")]
     memory: Option<String>,
 
+    /// Explain the schedule in this file, in the form that --format schedule prints; - is the standard input
+    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "machine", "topology", "placement", "rank", "root", "graph", "counts", "memory"])]
+    file: Option<PathBuf>,
+
     /// How to show it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -98,7 +104,8 @@ enum Format {
 
 impl Explain {
     pub(crate) fn run(&self) -> Result<()> {
-        let collective: Collective = self.collective.parse()?;
+        let Some(collective) = self.collective.as_deref() else { return self.by_hand() };
+        let collective: Collective = collective.parse()?;
         let topology = self.seating.resolve()?;
         let topology = topology
             .ok_or_else(|| Failure::Usage("explain needs a machine; add --topology, such as --topology 4x4".into()))?;
@@ -110,27 +117,48 @@ impl Explain {
         if self.format == Format::Html {
             return self.play(&problem, choice.as_ref(), unit, allowance);
         }
-        let Some(choice) = choice else { return self.choice(&problem, unit, allowance) };
-        if self.machine.is_some() {
-            return Err(Failure::Usage(
-                "--machine says who chooses, or whose times a page shows; leave out --algorithm, or add --format html"
-                    .into(),
-            ));
-        }
-        allowance.check(&choice.prepare(&problem)?, Amount::bytes(unit.unwrap_or(0)))?;
+        let choice = match choice {
+            None if self.rank.is_none() && self.format == Format::Text => {
+                return self.choice(&problem, unit, allowance);
+            }
+            None => self.decided(&problem, unit, allowance)?,
+            Some(choice) if self.machine.is_none() => choice,
+            Some(_) => {
+                return Err(Failure::Usage(
+                    "--machine says who chooses, or whose times a page shows; leave out --algorithm, or add --format html"
+                        .into(),
+                ));
+            }
+        };
+        let prepared = choice.prepare(&problem)?;
+        allowance.check(&prepared, Amount::bytes(unit.unwrap_or(0)))?;
         if self.format == Format::Program {
-            return programs(&choice.prepare(&problem)?, self.rank, unit.unwrap_or(8));
+            return programs(&prepared, self.rank, unit.unwrap_or(8));
         }
         let sizes = unit.map(Sizes::new);
         match self.rank {
-            Some(rank) => one_rank(&choice.prepare(&problem)?, rank, sizes, self.format),
+            Some(rank) => one_rank(&prepared, rank, sizes, self.format),
             None => {
                 at_most(problem.ranks(), MOST_DRAWN, "add --rank R to see one rank's schedule")?;
-                let prepared = choice.prepare(&problem)?;
                 not_too_heavy(&prepared)?;
-                all_ranks(&prepared, sizes, self.format)
+                all_ranks(&prepared.ensemble(), Some(&prepared), sizes, self.format)
             }
         }
+    }
+
+    /// A schedule that a person wrote.
+    fn by_hand(&self) -> Result<()> {
+        let file = self.file.as_deref().unwrap_or(Path::new("-"));
+        if matches!(self.format, Format::Program | Format::Html) {
+            return Err(Failure::Usage(
+                "--file has no program and no page, which are made of algorithms; ask for text, svg, json or schedule"
+                    .into(),
+            ));
+        }
+        let (ensemble, _) = by_hand::verified(file)?;
+        at_most(ensemble.problem.ranks(), MOST_DRAWN, "write a schedule of fewer")?;
+        let unit = self.bytes.as_deref().map(bytes).transpose()?;
+        all_ranks(&ensemble, None, unit.map(Sizes::new), self.format)
     }
 
     /// The page.
@@ -158,10 +186,15 @@ impl Explain {
         })
     }
 
-    /// What the library would choose.
-    fn choice(&self, problem: &Problem, unit: Option<u64>, allowance: Allowance) -> Result<()> {
+    /// What the library decides for so many bytes, from what evidence, and what exactly was asked.
+    fn decision(
+        &self,
+        problem: &Problem,
+        unit: Option<u64>,
+        allowance: Allowance,
+    ) -> Result<(Evidence, Decision, Problem, u64)> {
         let unit = if problem.collective == Collective::Barrier { Some(0) } else { unit };
-        let Some(unit) = unit.filter(|_| self.rank.is_none() && self.format == Format::Text) else {
+        let Some(unit) = unit else {
             return Err(Failure::Usage(
                 "a choice needs a size; add --bytes, such as --bytes 1K, or name an --algorithm to see it at work"
                     .into(),
@@ -170,32 +203,48 @@ impl Explain {
         let evidence = self.evidence()?;
         let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
         let each = if problem.counts.is_empty() { unit } else { unit * mean as u64 };
-        // As programs ask by default, and have it: identical bits, and ranks with nothing between them on one node.
-        let topology = match problem.topology.depth() {
-            0 => Topology::regular(1, problem.ranks())?,
-            _ => problem.topology.clone(),
-        };
-        let reduction = Reduction { commutative: true, identical: true };
-        let problem = &Problem { topology, reduction, ..problem.clone() };
-        let decision = evidence.decide_within(problem, each as usize, allowance)?;
+        let asked = identical(seated(problem.clone())?);
+        assumes(evidence.machine(), &asked);
+        let decision = evidence.decide_within(&asked, each as usize, allowance)?;
+        Ok((evidence, decision, asked, each))
+    }
+
+    /// The algorithm that the library would choose, to be shown itself.
+    fn decided(&self, problem: &Problem, unit: Option<u64>, allowance: Allowance) -> Result<Choice> {
+        let (_, decision, ..) = self.decision(problem, unit, allowance)?;
+        decision.best.iter().find_map(|(server, _)| server.choice()).cloned().ok_or_else(|| {
+            Failure::Usage("nothing of ours would be chosen there; name an --algorithm to see it at work".into())
+        })
+    }
+
+    /// What the library would choose, and why.
+    fn choice(&self, problem: &Problem, unit: Option<u64>, allowance: Allowance) -> Result<()> {
+        let (evidence, decision, problem, each) = self.decision(problem, unit, allowance)?;
+        let (problem, unit) = (&problem, unit.unwrap_or(0));
         let mut out = screen::stdout();
         writeln!(out, "{}, {}: {}", asked(problem), Sizes::words(each), decision.server)?;
         writeln!(out, "because of {}\n", decision.why)?;
-        let header = format!("lower bound on {}", evidence.machine().name);
-        let mut table = screen::table(&["algorithm", "us", "x best", &header, "memory a rank"]);
-        screen::unbroken(&mut table, &[0, 1, 2, 3, 4]);
+        let header = row("algorithm", ["us", "x best", "lower bound", "memory a rank"].map(String::from));
+        writeln!(out, "{header}\n{}", "─".repeat(header.chars().count()))?;
         for (server, time) in &decision.best {
             let Some(choice) = server.choice() else { continue };
             let prepared = choice.prepare(problem)?;
             let bound = Bound::new(problem, evidence.machine(), Amount::bytes(each), prepared.shares());
             let times = [*time, time / decision.best[0].1, bound.seconds() * 1e6].map(|number| format!("{number:.2}"));
+            let [us, best, bound] = times;
             let memory = memory(&prepared, Amount::bytes(unit));
-            table.add_row([vec![choice.to_string()], times.to_vec(), vec![Sizes::words(memory)]].concat());
+            writeln!(out, "{}", row(&choice.to_string(), [us, best, bound, Sizes::words(memory)]))?;
         }
-        writeln!(out, "{}", table.trim_fmt())?;
         out.flush()?;
         Ok(())
     }
+}
+
+/// A row of a choice, in 80 columns; a name that is too long has a line of its own.
+fn row(name: &str, [us, best, bound, memory]: [String; 4]) -> String {
+    const ROOM: usize = 36;
+    let (above, name) = if name.len() > ROOM { (format!("{name}\n"), "") } else { (String::new(), name) };
+    format!("{above}{name:<ROOM$} {us:>9}  {best:>6}  {bound:>11}  {memory:>13}")
 }
 
 /// What one rank executes, or each of them.
@@ -235,7 +284,8 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
     let mut out = screen::stdout();
     match format {
         Format::Text => {
-            heading(&mut out, prepared)?;
+            let choice = prepared.choice();
+            heading(&mut out, problem, &choice.to_string(), prepared.blocks(), Some(choice.algorithm.source))?;
             let node = problem.topology.region_of(1, rank);
             writeln!(out, "rank {rank} sits on node {node}\n")?;
             write!(out, "{}", drawing(sizes).rank(problem, &schedule, prepared.blocks()))?;
@@ -249,19 +299,23 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
             };
             writeln!(out)?;
             let whose = format!("rank {rank}");
-            costs.write(
-                &mut out,
-                prepared,
-                sizes,
-                ["", &whose, "closed form, busiest rank", "lower bound, busiest rank"],
-            )?;
+            let header = ["", &whose, "closed form, busiest rank", "lower bound, busiest rank"];
+            costs.write(&mut out, problem, prepared.blocks(), Some(prepared.cost()), sizes, header)?;
             writeln!(
                 out,
                 "not verified: one rank alone cannot be; leave out --rank to verify all {}",
                 problem.ranks()
             )?;
         }
-        Format::Json => write_json(&mut out, prepared, std::slice::from_ref(&schedule), None)?,
+        Format::Json => {
+            let algorithm = prepared.choice().to_string();
+            let (schedules, blocks) = (std::slice::from_ref(&schedule), prepared.blocks());
+            let formula = Some(prepared.cost());
+            write_json(
+                &mut out,
+                &Document { problem, algorithm: &algorithm, blocks, schedules, steps: None, formula },
+            )?;
+        }
         Format::Schedule => {
             let ranks = problem.ranks();
             writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.choice())?;
@@ -293,22 +347,23 @@ fn not_too_heavy(prepared: &Prepared) -> Result<()> {
     )))
 }
 
-fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Result<()> {
-    let ensemble = prepared.ensemble();
+/// What all ranks do; by an algorithm, or by hand.
+fn all_ranks(ensemble: &Ensemble, prepared: Option<&Prepared>, sizes: Option<Sizes>, format: Format) -> Result<()> {
     let far_messages = |schedule: &Schedule| Counts::of(&ensemble.problem, schedule).far_sent.messages;
-    let picture = Picture::new(&ensemble).map_err(|fault| {
-        let Ensemble { problem, algorithm, .. } = &ensemble;
+    let picture = Picture::new(ensemble).map_err(|fault| {
+        let Ensemble { problem, algorithm, .. } = ensemble;
         Failure::Wrong(format!("{} {algorithm} is wrong: {fault}", problem.collective))
     })?;
     let steps = picture.report.timing.steps;
     let mut out = screen::stdout();
     match format {
         Format::Text => {
-            heading(&mut out, prepared)?;
+            let source = prepared.map(|prepared| prepared.choice().algorithm.source);
+            heading(&mut out, &ensemble.problem, &ensemble.algorithm, ensemble.blocks, source)?;
             writeln!(out)?;
-            write!(out, "{}", drawing(sizes).steps(&ensemble, &picture))?;
+            write!(out, "{}", drawing(sizes).steps(ensemble, &picture))?;
             let costs = Costs {
-                counts: Counts::maxima(&ensemble),
+                counts: Counts::maxima(ensemble),
                 steps: Some(steps),
                 far_steps: Some(picture.far_steps()),
                 far_messages: Some(ensemble.schedules.iter().map(far_messages).sum()),
@@ -316,7 +371,9 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
                 bound: Bounds::of(&ensemble.problem, &ensemble.schedules, ensemble.blocks),
             };
             writeln!(out)?;
-            costs.write(&mut out, prepared, sizes, ["busiest rank", "counted", "closed form", "lower bound"])?;
+            let header = ["busiest rank", "counted", "closed form", "lower bound"];
+            let formula = prepared.map(Prepared::cost);
+            costs.write(&mut out, &ensemble.problem, ensemble.blocks, formula, sizes, header)?;
             let proved = |holds, yes, no| if holds { yes } else { no };
             writeln!(
                 out,
@@ -325,10 +382,20 @@ fn all_ranks(prepared: &Prepared, sizes: Option<Sizes>, format: Format) -> Resul
                 proved(picture.report.identical, "identical on every rank", "not identical on every rank"),
             )?;
         }
-        Format::Json => write_json(&mut out, prepared, &ensemble.schedules, Some(steps))?,
+        Format::Json => write_json(
+            &mut out,
+            &Document {
+                problem: &ensemble.problem,
+                algorithm: &ensemble.algorithm,
+                blocks: ensemble.blocks,
+                schedules: &ensemble.schedules,
+                steps: Some(steps),
+                formula: prepared.map(Prepared::cost),
+            },
+        )?,
         Format::Schedule => write!(out, "{ensemble}")?,
         Format::Program | Format::Html => {}
-        Format::Svg => write!(out, "{}", svg(&ensemble, &picture))?,
+        Format::Svg => write!(out, "{}", svg(ensemble, &picture))?,
     }
     out.flush()?;
     Ok(())
@@ -338,28 +405,23 @@ fn drawing(sizes: Option<Sizes>) -> Drawing<'static> {
     Drawing { paint: &screen::paint, letters: !screen::coloured(), width: screen::width(), sizes }
 }
 
-fn write_json(out: &mut impl Write, prepared: &Prepared, schedules: &[Schedule], steps: Option<usize>) -> Result<()> {
-    let algorithm = prepared.choice().to_string();
-    let document = Document {
-        problem: prepared.problem(),
-        algorithm: &algorithm,
-        blocks: prepared.blocks(),
-        schedules,
-        steps,
-        formula: Some(prepared.cost()),
-    };
-    serde_json::to_writer(&mut *out, &document).map_err(io::Error::from)?;
+fn write_json(out: &mut impl Write, document: &Document<'_>) -> Result<()> {
+    serde_json::to_writer(&mut *out, document).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
 }
 
-fn heading(out: &mut impl Write, prepared: &Prepared) -> Result<()> {
-    let asked = asked(prepared.problem());
-    let collective = prepared.problem().collective;
-    let rest = asked.trim_start_matches(collective.name());
-    let blocks = counted(prepared.blocks(), "block");
-    writeln!(out, "{collective} {}{}, {blocks}", prepared.choice(), rest)?;
-    writeln!(out, "{}", prepared.choice().algorithm.source)?;
+fn heading(
+    out: &mut impl Write,
+    problem: &Problem,
+    algorithm: &str,
+    blocks: usize,
+    source: Option<&str>,
+) -> Result<()> {
+    let asked = asked(problem);
+    let rest = asked.trim_start_matches(problem.collective.name());
+    writeln!(out, "{} {algorithm}{rest}, {}", problem.collective, counted(blocks, "block"))?;
+    source.map_or(Ok(()), |source| writeln!(out, "{source}"))?;
     Ok(())
 }
 

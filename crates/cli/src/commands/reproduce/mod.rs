@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use self::figure::{Effort, Figure, Recipe};
+use self::figure::{Effort, Figure, Recipe, Verdict};
 use crate::failure::{Failure, Result};
 use crate::screen;
 
@@ -73,9 +73,23 @@ impl Reproduce {
         for (recipe, figure) in &made {
             table.add_row([recipe.id, figure.verdict.words(), figure.verdict.why()]);
         }
-        writeln!(out, "{}\n{}", table.trim_fmt(), report.display())?;
+        writeln!(out, "{}\n{}", screen::shown(table), report.display())?;
+        writeln!(out, "{}", screen::wrapped(&sums(&made, effort)))?;
         Ok(())
     }
+}
+
+/// How many figures came to which verdict.
+fn sums(made: &[(&Recipe, Figure)], effort: Effort) -> String {
+    let count = |which: &str| made.iter().filter(|(_, figure)| figure.verdict.words() == which).count();
+    let quick = effort.either(" with fewer ranks", "");
+    format!(
+        "{}{quick}: {} as in the paper, {} in shape, {} otherwise.",
+        screen::counted(made.len(), "figure"),
+        count(Verdict::Matches.words()),
+        count(Verdict::Shape(String::new()).words()),
+        count(Verdict::Differs(String::new()).words())
+    )
 }
 
 /// The recipes that are asked for, each once, in the order of the papers.
@@ -141,6 +155,23 @@ mod tests {
             numbers("sparbit-table-1", "yahoo sequential: the printed sets add up to the printed total"),
             same("746")
         );
+    }
+
+    /// The number of processes in a title is that of the picture below it.
+    #[test]
+    fn quick_titles_say_what_is_drawn() {
+        let titled = |id: &str, words: &str, drawn: &str| {
+            let recipe = recipes().find(|recipe| recipe.id == id).unwrap();
+            assert!(recipe.drawn(Effort::Quick).contains(words), "{id}: {}", recipe.drawn(Effort::Quick));
+            assert_eq!(recipe.drawn(Effort::Full), recipe.title);
+            let figure = (recipe.make)(Effort::Quick).unwrap();
+            assert!(figure.pictures[0].svg.contains(drawn), "{id}");
+        };
+        for id in ["radix-2b", "radix-3a", "radix-3b", "radix-3c", "radix-3d", "radix-4a"] {
+            titled(id, "512 processes", "P = 512");
+        }
+        titled("jocksch-10", "20 nodes", "20 nodes of 12 tasks");
+        titled("jocksch-13", "20 nodes", "20 nodes of one task");
     }
 
     #[test]

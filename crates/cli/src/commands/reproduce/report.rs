@@ -21,7 +21,7 @@ pub(super) fn html(made: &[(&Recipe, Figure)], effort: Effort) -> String {
     page += "<title>The papers, reproduced</title>\n<link rel=\"icon\" href=\"data:,\">\n";
     let _ = write!(page, "<style>\n{PAGE}</style>\n</head>\n<body>\n<main>\n");
     opening(&mut page, made, effort);
-    contents(&mut page, made);
+    contents(&mut page, made, effort);
     let mut above = None;
     for (recipe, figure) in made {
         if above != Some(recipe.paper) {
@@ -30,7 +30,7 @@ pub(super) fn html(made: &[(&Recipe, Figure)], effort: Effort) -> String {
             let _ = writeln!(page, "<h2 id=\"{name}\">{}</h2>", escape(paper.title()));
             let _ = writeln!(page, "<p class=\"authors\">{}</p>", escape(paper.authors()));
         }
-        section(&mut page, recipe, figure);
+        section(&mut page, recipe, figure, effort);
     }
     page += "<footer>Written by <code>allhands reproduce</code>. The pictures and numbers lie beside this page as SVG and CSV files.</footer>\n";
     page += "</main>\n</body>\n</html>\n";
@@ -73,13 +73,13 @@ fn badge(verdict: &Verdict) -> String {
     format!("<span class=\"badge {class}\">{words}</span>")
 }
 
-fn contents(page: &mut String, made: &[(&Recipe, Figure)]) {
+fn contents(page: &mut String, made: &[(&Recipe, Figure)], effort: Effort) {
     *page += "<nav>\n";
     let papers = [Paper::LocBruck, Paper::Radix, Paper::Sparbit, Paper::Nap, Paper::Jocksch];
     for paper in papers.into_iter().filter(|paper| made.iter().any(|(recipe, _)| recipe.paper == *paper)) {
         let _ = writeln!(page, "<section><h3><a href=\"#{}\">{}</a></h3>\n<ol>", paper.name(), escape(paper.title()));
         for (recipe, figure) in made.iter().filter(|(recipe, _)| recipe.paper == paper) {
-            let Recipe { id, number, title, .. } = recipe;
+            let (Recipe { id, number, .. }, title) = (recipe, recipe.drawn(effort));
             let _ = writeln!(
                 page,
                 "<li><a href=\"#{id}\"><b>{number}</b> {}</a>{}</li>",
@@ -92,8 +92,8 @@ fn contents(page: &mut String, made: &[(&Recipe, Figure)]) {
     *page += "</nav>\n";
 }
 
-fn section(page: &mut String, recipe: &Recipe, figure: &Figure) {
-    let Recipe { id, number, title, .. } = recipe;
+fn section(page: &mut String, recipe: &Recipe, figure: &Figure, effort: Effort) {
+    let (Recipe { id, number, .. }, title) = (recipe, recipe.drawn(effort));
     let _ = writeln!(page, "<article id=\"{id}\">");
     let _ = writeln!(page, "<h3><a href=\"#{id}\">{number}</a> {}{}</h3>", escape(title), badge(&figure.verdict));
     for paragraph in figure.text.split("\n\n") {

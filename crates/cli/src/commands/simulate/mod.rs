@@ -1,35 +1,46 @@
 //! `allhands simulate`: what algorithms would cost on a machine, at any scale.
 
+mod contenders;
 mod plot;
+mod table;
 
 use std::io::Write;
+use std::path::PathBuf;
 
+use allhands::Evidence;
 use allhands_model::{Amount, Bound, Estimate, Machine, Noise, Simulator, export};
-use allhands_schedule::{Choice, Collective, Prepared, Problem, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Ensemble, Prepared, Problem, Topology};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::args::{Details, Seating, machine, sizes};
+use crate::args::{Details, Seating, assumes, identical, machine, seated, shape, sizes};
 use crate::failure::{Failure, Result};
-use crate::screen;
+use crate::{by_hand, screen};
 
 /// Simulate algorithms on a machine, at any scale
 ///
 /// The simulator walks the schedules themselves: ranks go on by their own clocks; messages cost by level and protocol; what the ranks of a
 /// node share makes them wait. The lower bound is what no algorithm can beat on that machine.
+///
+/// Of all algorithms each is shown with the setting that `allhands explain` would choose for that size, with messages and with shared
+/// memory. What sends more messages than can be simulated in seconds is estimated at a glance, and marked.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   allhands simulate allgather --machine lassen --topology 1024x16 --bytes 4..1M
   allhands simulate allreduce --machine blue-waters --topology 2048x16 --algorithm smp,nap --bytes 8
   allhands simulate allreduce --machine my.toml --topology 64x2x8 --format svg > allreduce.svg
+  allhands simulate allreduce --topology 65536x16 --bytes 8
+  allhands simulate --file by-hand.txt
   allhands simulate allgather --topology 4x4 --algorithm bruck --bytes 1K --format simgrid > bruck.trace")]
 pub(crate) struct Simulate {
     /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
-    collective: String,
+    #[arg(required_unless_present = "file")]
+    collective: Option<String>,
 
-    /// A shipped machine (aries, blue-waters, cervino, generic, lassen, threads, yahoo) or the path of a machine file
-    #[arg(long, value_name = "NAME|FILE", default_value = "lassen")]
-    machine: String,
+    /// A shipped machine (aries, blue-waters, cervino, generic, lassen, threads, yahoo) or the path of a machine file [default: what
+    /// ALLHANDS_MACHINE names, else generic]
+    #[arg(long, value_name = "NAME|FILE")]
+    machine: Option<String>,
 
     /// What to compare: names with parameters, separated by blanks or by commas between names, or all
     #[arg(long, value_name = "NAME|all", default_value = "all")]
@@ -57,6 +68,11 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
+    /// Simulate the schedule in this file beside all algorithms, in the form that `allhands explain --format schedule` prints; - is the
+    /// standard input
+    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "topology", "placement", "root", "graph", "counts"])]
+    file: Option<PathBuf>,
+
     /// How to show the results; simgrid and goal write the schedule of one algorithm and size for other simulators
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -81,58 +97,106 @@ struct Line {
     ranks: usize,
     bytes: u64,
     algorithm: String,
+    /// What it has in common with the lines of other sizes, where its settings differ.
+    #[serde(skip)]
+    kind: String,
     time_us: f64,
-    mean_us: f64,
-    /// Messages one after the other, at most.
-    steps: usize,
-    /// Far messages that the busiest rank sends.
-    far_messages: usize,
+    /// Where every rank was simulated, or one node for all.
+    mean_us: Option<f64>,
+    /// Messages one after the other, at most; of what an algorithm makes.
+    steps: Option<usize>,
+    /// Far messages that the busiest rank sends, where it was simulated.
+    far_messages: Option<usize>,
     ratio_to_best: f64,
     bound_us: f64,
+    /// "exact", "symmetric" or "estimated".
     mode: &'static str,
 }
 
-/// More messages than this are not simulated: minutes, and more memory than a laptop has.
+/// What was found, and what was not looked at.
+struct Found {
+    lines: Vec<Line>,
+    /// Algorithms that are not among the lines, and why.
+    left_out: Vec<String>,
+}
+
+/// More messages than this are not simulated, even of who is named: minutes, and more memory than a laptop has.
 const MOST_MESSAGES: usize = 1 << 27;
 
 impl Simulate {
     pub(crate) fn run(&self) -> Result<()> {
-        let collective: Collective = self.collective.parse()?;
-        let machine = machine(&self.machine)?;
-        let topology = self.seating.resolve()?.map_or_else(|| Topology::regular(16, 16), Ok)?;
-        let problem = self.details.problem(collective, topology)?;
-        let sizes = if collective == Collective::Barrier { vec![0] } else { sizes(&self.bytes, 4, 1 << 40)? };
+        let written = self.file.as_deref().map(by_hand::verified).transpose()?.map(|(ensemble, _)| ensemble);
+        let asked = match (&written, &self.collective) {
+            (Some(ensemble), _) => ensemble.problem.clone(),
+            (None, Some(name)) => {
+                let topology = self.seating.resolve()?.map_or_else(|| Topology::regular(16, 16), Ok)?;
+                self.details.problem(name.parse()?, topology)?
+            }
+            (None, None) => return Err(Failure::Usage("name a collective to simulate, or a --file".into())),
+        };
+        let machine = match &self.machine {
+            Some(name) => machine(name)?,
+            None => Evidence::of_environment().machine().clone(),
+        };
+        let problem = seated(asked)?;
+        let barrier = problem.collective == Collective::Barrier;
+        let sizes = if barrier { vec![0] } else { sizes(&self.bytes, 4, 1 << 40)? };
         if self.noise < 0.0 || self.late < 0.0 || !self.noise.is_finite() || !self.late.is_finite() {
             return Err(Failure::Usage("--noise and --late are shares and microseconds of at least 0".into()));
         }
-        let prepared = self.prepared(&problem)?;
-        match self.format {
-            Format::Simgrid | Format::Goal => self.export(&prepared, &machine, &sizes),
-            _ => self.show(&self.lines(&prepared, &machine, &sizes)?, &machine),
+        assumes(&machine, &problem);
+        if matches!(self.format, Format::Simgrid | Format::Goal) {
+            return self.export(&self.named(&problem)?, &machine, &sizes);
+        }
+        let mut found = match self.algorithm.as_str() {
+            "all" => self.all(&identical(problem.clone()), &machine, &sizes)?,
+            _ => Found { lines: self.lines(&self.named(&problem)?, &machine, &sizes)?, left_out: vec![] },
+        };
+        if let Some(ensemble) = &written {
+            found.lines.extend(self.by_hand(ensemble, &problem, &machine, &sizes)?);
+        }
+        in_order(&mut found.lines);
+        self.show(&found, &machine)
+    }
+
+    fn noise(&self) -> Noise {
+        Noise { seed: self.seed, message: self.noise, late: self.late * 1e-6 }
+    }
+
+    /// Of all that can serve, what a choice would be made from at every size.
+    fn all(&self, problem: &Problem, machine: &Machine, sizes: &[u64]) -> Result<Found> {
+        let bar = screen::progress("simulating", sizes.len(), true);
+        let mut lines = Vec::new();
+        for &bytes in sizes {
+            bar.set_message(allhands_schedule::draw::Sizes::words(bytes));
+            for contender in contenders::all(problem, machine, bytes, sizes.len(), self.noise()) {
+                bar.tick();
+                lines.push(contender.line(machine, bytes));
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let left_out = contenders::left_out(problem, machine, &lines);
+        match lines.is_empty() {
+            true => Err(Failure::Usage(format!("no algorithm for {} can be simulated there", problem.collective))),
+            false => Ok(Found { lines, left_out }),
         }
     }
 
-    /// What is compared: named, and able to serve; or all that can.
-    fn prepared(&self, problem: &Problem) -> Result<Vec<Prepared>> {
-        let collective = problem.collective;
-        let few_enough =
-            |prepared: &Prepared| prepared.cost().messages.saturating_mul(problem.ranks()) <= MOST_MESSAGES;
-        if self.algorithm == "all" {
-            let default = |name| Choice::parse(collective, name).ok()?.prepare(problem).ok();
-            let all = algorithms(collective).filter_map(|algorithm| default(algorithm.name));
-            let served: Vec<Prepared> = all.filter(few_enough).collect();
-            return match served.is_empty() {
-                true => Err(Failure::Usage(format!("no algorithm for {collective} can be simulated there"))),
-                false => Ok(served),
-            };
-        }
+    /// Those that are named, which must serve.
+    fn named(&self, problem: &Problem) -> Result<Vec<Prepared>> {
         let names = crate::args::names(&self.algorithm);
         if names.is_empty() {
             return Err(Failure::Usage("--algorithm is empty; name one, or all".into()));
         }
         let prepare = |name: &String| -> Result<Prepared> {
-            let prepared = Choice::parse(collective, name)?.prepare(problem)?;
-            match few_enough(&prepared) {
+            if name == "all" {
+                return Err(Failure::Usage(
+                    "--format simgrid and goal write one schedule; name one --algorithm and one size in --bytes".into(),
+                ));
+            }
+            let prepared = Choice::parse(problem.collective, name)?.prepare(problem)?;
+            match contenders::messages(&prepared) <= MOST_MESSAGES {
                 true => Ok(prepared),
                 false => Err(Failure::Usage(format!(
                     "{name} on {} ranks sends more than {MOST_MESSAGES} messages; ask for fewer ranks",
@@ -145,36 +209,38 @@ impl Simulate {
 
     fn lines(&self, prepared: &[Prepared], machine: &Machine, sizes: &[u64]) -> Result<Vec<Line>> {
         let bar = screen::progress("simulating", prepared.len() * sizes.len(), true);
-        let noise = Noise { seed: self.seed, message: self.noise, late: self.late * 1e-6 };
         let mut lines = Vec::new();
         for one in prepared {
-            let mut simulator = Simulator::new(one).noise(noise);
+            let mut simulator = Simulator::new(one).noise(self.noise());
             bar.set_message(one.choice().to_string());
             for &bytes in sizes {
-                match simulator.run(machine, Amount::bytes(bytes)) {
-                    Ok(estimate) => lines.push(line(one, machine, bytes, &estimate)),
-                    // What shares memory has no place on a flat machine; of all algorithms it is left out.
-                    Err(error) if self.algorithm != "all" => {
-                        return Err(Failure::Usage(format!("{}: {error}", one.choice())));
-                    }
-                    Err(_) => {}
-                }
+                let estimate = simulator
+                    .run(machine, Amount::bytes(bytes))
+                    .map_err(|error| Failure::Usage(format!("{}: {error}", one.choice())))?;
+                let (name, steps) = (one.choice().to_string(), Some(one.cost().steps));
+                lines.push(simulated(one.problem(), (name.clone(), name), steps, machine, bytes, &estimate));
                 bar.inc(1);
             }
         }
         bar.finish_and_clear();
-        lines.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time_us.total_cmp(&b.time_us)));
-        let mut best = (u64::MAX, 0.0);
-        for line in &mut lines {
-            if best.0 != line.bytes {
-                best = (line.bytes, line.time_us);
-            }
-            line.ratio_to_best = if best.1 > 0.0 { line.time_us / best.1 } else { 1.0 };
-        }
         Ok(lines)
     }
 
-    fn show(&self, lines: &[Line], machine: &Machine) -> Result<()> {
+    /// What a person wrote, seated as the algorithms are.
+    fn by_hand(&self, ensemble: &Ensemble, problem: &Problem, machine: &Machine, sizes: &[u64]) -> Result<Vec<Line>> {
+        let ensemble = Ensemble { problem: problem.clone(), ..ensemble.clone() };
+        let mut simulator = Simulator::of(&ensemble).noise(self.noise());
+        let line = |&bytes: &u64| {
+            let estimate = simulator
+                .run(machine, Amount::bytes(bytes))
+                .map_err(|error| Failure::Usage(format!("{}: {error}", ensemble.algorithm)))?;
+            let name = ensemble.algorithm.clone();
+            Ok(simulated(problem, (name.clone(), name), None, machine, bytes, &estimate))
+        };
+        sizes.iter().map(line).collect()
+    }
+
+    fn show(&self, Found { lines, left_out }: &Found, machine: &Machine) -> Result<()> {
         let mut out = screen::stdout();
         match self.format {
             Format::Json => {
@@ -187,18 +253,19 @@ impl Simulate {
                     "collective,machine,topology,ranks,bytes,algorithm,time_us,mean_us,steps,far_messages,ratio_to_best,bound_us,mode"
                 )?;
                 for line in lines {
-                    let Line {
-                        collective, machine, topology, ranks, bytes, algorithm, steps, far_messages, mode, ..
-                    } = line;
+                    let Line { collective, machine, topology, ranks, bytes, algorithm, mode, .. } = line;
+                    let [steps, far] = [line.steps, line.far_messages]
+                        .map(|count| count.map_or(String::new(), |count| count.to_string()));
+                    let mean = line.mean_us.map_or(String::new(), |mean| format!("{mean:.4}"));
                     writeln!(
                         out,
-                        "{collective},\"{machine}\",\"{topology}\",{ranks},{bytes},\"{algorithm}\",{:.4},{:.4},{steps},{far_messages},{:.4},{:.4},{mode}",
-                        line.time_us, line.mean_us, line.ratio_to_best, line.bound_us
+                        "{collective},\"{machine}\",\"{topology}\",{ranks},{bytes},\"{algorithm}\",{:.4},{mean},{steps},{far},{:.4},{:.4},{mode}",
+                        line.time_us, line.ratio_to_best, line.bound_us
                     )?;
                 }
             }
             Format::Svg => write!(out, "{}", plot::svg(lines, machine))?,
-            _ => table(&mut out, lines, machine)?,
+            _ => write!(out, "{}", table::text(lines, left_out, machine))?,
         }
         out.flush()?;
         Ok(())
@@ -229,8 +296,27 @@ impl Simulate {
     }
 }
 
-fn line(prepared: &Prepared, machine: &Machine, bytes: u64, estimate: &Estimate) -> Line {
-    let problem = prepared.problem();
+/// The fastest of each size first, each compared with that.
+fn in_order(lines: &mut [Line]) {
+    lines.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time_us.total_cmp(&b.time_us)));
+    let mut best = (u64::MAX, 0.0);
+    for line in lines {
+        if best.0 != line.bytes {
+            best = (line.bytes, line.time_us);
+        }
+        line.ratio_to_best = if best.1 > 0.0 { line.time_us / best.1 } else { 1.0 };
+    }
+}
+
+/// The line of what was simulated; with its name, and its kind.
+fn simulated(
+    problem: &Problem,
+    (algorithm, kind): (String, String),
+    steps: Option<usize>,
+    machine: &Machine,
+    bytes: u64,
+    estimate: &Estimate,
+) -> Line {
     let bound = Bound::new(problem, machine, Amount::bytes(bytes), estimate.shares);
     Line {
         collective: problem.collective.name(),
@@ -238,59 +324,14 @@ fn line(prepared: &Prepared, machine: &Machine, bytes: u64, estimate: &Estimate)
         topology: shape(&problem.topology),
         ranks: problem.ranks(),
         bytes,
-        algorithm: prepared.choice().to_string(),
+        algorithm,
+        kind,
         time_us: estimate.seconds * 1e6,
-        mean_us: estimate.mean_seconds * 1e6,
-        steps: prepared.cost().steps,
-        far_messages: estimate.far_messages,
+        mean_us: Some(estimate.mean_seconds * 1e6),
+        steps,
+        far_messages: Some(estimate.far_messages),
         ratio_to_best: 1.0,
         bound_us: bound.seconds() * 1e6,
         mode: estimate.mode.name(),
     }
-}
-
-/// Short where a list of all ranks would be long.
-fn shape(topology: &Topology) -> String {
-    let even = |level: usize| topology.region_sizes(level).0 == topology.region_sizes(level).1;
-    if !(1..=topology.depth()).all(even) {
-        return format!("{} ranks on {} nodes", topology.ranks(), topology.regions(1));
-    }
-    let mut counts = Vec::new();
-    for level in 1..=topology.depth() {
-        counts.push(topology.regions(level) / topology.regions(level - 1));
-    }
-    counts.push(topology.ranks() / topology.regions(topology.depth()));
-    let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
-    let placement = if topology.is_sequential() { "" } else { ", not sequential" };
-    format!("{}{placement}", counts.join("x"))
-}
-
-fn table(out: &mut impl Write, lines: &[Line], machine: &Machine) -> Result<()> {
-    let Some(first) = lines.first() else { return Ok(()) };
-    writeln!(
-        out,
-        "{} on {}, {} ({} ranks); simulated microseconds",
-        first.collective, machine.name, first.topology, first.ranks
-    )?;
-    let mut table =
-        screen::table(&["bytes", "algorithm", "time", "x best", "lower bound", "steps", "far messages", "mode"]);
-    screen::unbroken(&mut table, &[0, 1, 2, 3, 4, 5, 6, 7]);
-    let mut above = None;
-    for line in lines {
-        let size = if above == Some(line.bytes) { String::new() } else { line.bytes.to_string() };
-        above = Some(line.bytes);
-        table.add_row([
-            size,
-            line.algorithm.clone(),
-            format!("{:.2}", line.time_us),
-            format!("{:.2}", line.ratio_to_best),
-            format!("{:.2}", line.bound_us),
-            line.steps.to_string(),
-            line.far_messages.to_string(),
-            line.mode.into(),
-        ]);
-    }
-    writeln!(out, "{}", table.trim_fmt())?;
-    writeln!(out, "{}", machine.description)?;
-    Ok(())
 }

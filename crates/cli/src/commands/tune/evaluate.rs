@@ -160,7 +160,7 @@ pub(super) fn show(regrets: &[Regret]) -> Result<()> {
             regret.rounds.to_string(),
         ]);
     }
-    writeln!(out, "{}", table.trim_fmt())?;
+    writeln!(out, "{}", screen::shown(table))?;
     writeln!(out, "{}", verdict(regrets))?;
     Ok(())
 }

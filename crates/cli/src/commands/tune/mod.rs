@@ -8,7 +8,7 @@ mod settle;
 mod shapes;
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use allhands::{Comm, Threads, Topology, Tuning};
@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 
 use crate::args::{Seating, sizes};
 use crate::failure::{Failure, Result};
-use crate::{job, screen};
+use crate::{host, job, screen};
 use settle::settle;
 use shapes::Shape;
 
@@ -147,23 +147,31 @@ impl Tune {
             evaluates: self.evaluate.is_some(),
             output: self.output.clone(),
         };
+        let load = host::load();
         match job::launched() {
             Some(_) => job::run(|comm, _| {
+                let crowd = host::of_job(comm, load)?;
+                if comm.rank() == 0 {
+                    screen::caution(crowd);
+                }
                 let seated = work.topology.clone().map(|topology| comm.seated(topology)).transpose()?;
                 work.rank(seated.as_ref().unwrap_or(comm))
             }),
             None => {
                 let topology = work.topology.clone().map_or_else(|| Topology::regular(2, 4), Ok)?;
+                screen::caution(host::of_threads(topology.ranks(), load));
                 let first: Mutex<Result<()>> = Mutex::new(Ok(()));
                 let ranks = Threads::new(topology).timeout(Duration::from_secs(300) + work.budget).run(|comm| {
                     let outcome = work.rank(comm)?;
-                    if comm.rank() == 0 {
-                        *first.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = outcome;
+                    let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Who knows the cause; the others know that there is one.
+                    if first.is_ok() && !matches!(outcome, Err(Failure::Elsewhere)) {
+                        *first = outcome;
                     }
                     Ok(())
                 });
-                ranks.map_err(|error| Failure::Wrong(error.to_string()))?;
-                first.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+                first.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+                ranks.map(|_| ()).map_err(|error| Failure::Wrong(error.to_string()))
             }
         }
     }
@@ -187,7 +195,9 @@ impl Work {
         match outcome {
             Ok(done) => Ok(done),
             Err(Stop::Failed(error)) => Err(error),
-            Err(Stop::Wrong(Some(reason))) => Ok(Err(Failure::Rank { rank: Some(comm.rank()), reason })),
+            Err(Stop::Wrong(Some(reason))) => {
+                Ok(Err(Failure::Rank { rank: Some(comm.rank()), reason, follows: false }))
+            }
             Err(Stop::Wrong(None)) => Ok(Err(Failure::Elsewhere)),
         }
     }
@@ -215,6 +225,9 @@ impl Work {
     fn tune(&self, comm: &Comm) -> std::result::Result<Result<()>, Stop> {
         if let Err(foreign) = self.same_transport(comm) {
             return Ok(Err(foreign));
+        }
+        if let Err(failure) = files::told(comm, || files::writable(&self.output))? {
+            return Ok(Err(failure));
         }
         let cells = self.cells(comm);
         let bar = screen::progress("tuning", cells.len() + comm.topology().depth() + 2, comm.rank() == 0);
@@ -252,10 +265,8 @@ impl Work {
                 tuning.cells.push(settle(part, cell.collective, cell.bytes, &names, seconds[0])?);
             }
             shapes::rest(comm)?;
-            if comm.rank() == 0
-                && let Err(error) = files::write(&self.output, &tuning.to_string())
-            {
-                return Ok(Err(error));
+            if let Err(failure) = files::told(comm, || files::write(&self.output, &tuning.to_string()))? {
+                return Ok(Err(failure));
             }
         }
         bar.finish_and_clear();
@@ -291,10 +302,8 @@ impl Work {
         if text.is_empty() {
             let seconds = MACHINE_SHARE * self.budget.as_secs_f64();
             text = files::agreed(comm, machine::measure(comm, seconds, &host, &here, bar)?)?;
-            if comm.rank() == 0
-                && let Err(error) = files::write(&file, &text)
-            {
-                return Ok(Err(error));
+            if let Err(failure) = files::told(comm, || files::write(&file, &text))? {
+                return Ok(Err(failure));
             }
         }
         let wrong = |error| Failure::Wrong(format!("what was measured makes no machine: {error}"));

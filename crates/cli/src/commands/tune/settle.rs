@@ -102,6 +102,7 @@ pub(super) fn contest(
         warm_up: 2,
         isolated: false,
         bar: &bar,
+        sink: &|_| true,
     };
     match job.contest(comm, bytes, judge)? {
         Contest::Times { times, looks, runs } => Ok(Times { of: times, looks, runs }),

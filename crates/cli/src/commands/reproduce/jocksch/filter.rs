@@ -132,8 +132,11 @@ fn longest_said() -> Result<Compared> {
 /// The filter on thread ranks of this machine.
 fn run(runs: usize) -> Result<Vec<Times>> {
     let topology = Topology::flat(RANKS)?;
-    let mut times = allhands::threads(topology, |comm| measure(comm, runs, false))
-        .map_err(|error| Failure::Rank { rank: None, reason: error.to_string() })?;
+    let mut times = allhands::threads(topology, |comm| measure(comm, runs, false)).map_err(|error| Failure::Rank {
+        rank: None,
+        reason: error.to_string(),
+        follows: false,
+    })?;
     Ok(times.swap_remove(0))
 }
 

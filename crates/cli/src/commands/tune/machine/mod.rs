@@ -40,6 +40,8 @@ pub(super) struct Found {
 
 struct Level {
     name: String,
+    /// Whether nobody talks there, and its numbers are those of another level.
+    assumed: bool,
     holds: Option<usize>,
     meeting: f64,
     measured: Measured,
@@ -90,6 +92,7 @@ fn fill_gaps(levels: &mut [Level]) {
         if level.measured.pairs.is_empty() {
             level.evidence = format!("not measured: no two ranks talk at this level; the numbers are those of {from}");
             level.measured = last.clone();
+            level.assumed = true;
         } else {
             (last, from) = (level.measured.clone(), level.name.clone());
         }
@@ -105,8 +108,14 @@ fn measure_level(comm: &Comm, level: usize, seconds: f64) -> allhands::Result<Le
     let topology = comm.topology();
     let others = others(topology, level);
     let holds = (level > 0).then(|| topology.region_sizes(level).1);
-    let mut found =
-        Level { name: name(level), holds, meeting: 0.0, measured: Measured::default(), evidence: String::new() };
+    let mut found = Level {
+        name: name(level),
+        assumed: false,
+        holds,
+        meeting: 0.0,
+        measured: Measured::default(),
+        evidence: String::new(),
+    };
     if let (false, Some(_)) = (others.is_empty(), holds) {
         let times = among(comm, Some(topology.region_of(level, comm.rank())), |region| {
             by_turns(region, &mut [meeting(region)?], seconds / 8.0)
@@ -260,6 +269,8 @@ mod tests {
             if topology == "1x1" {
                 continue;
             }
+            // Ranks on one node know nothing of a network.
+            assert_eq!(machine.levels[0].assumed, topology == "1x2", "{}", texts[0]);
             assert!(machine.copy > 0.0 && machine.combine >= 0.0);
             for level in &machine.levels {
                 assert!(level.protocols.iter().all(|protocol| protocol.time(1024) > 0.0), "{}", texts[0]);

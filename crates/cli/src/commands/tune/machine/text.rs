@@ -27,6 +27,9 @@ pub(super) fn text(found: &Found, name: &str, description: &str) -> String {
 fn write_level(text: &mut String, level: &Level) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "\n[[level]]\nname = {}", quoted(&level.name));
+    if level.assumed {
+        let _ = writeln!(text, "assumed = true");
+    }
     if let Some(holds) = level.holds {
         let _ = writeln!(text, "holds_ranks = {holds}\nmeeting_us = {:.4}", level.meeting * 1e6);
     }
@@ -90,6 +93,7 @@ mod tests {
         let pairs = (3..=20).map(|power| Sample { bytes: 1 << power, seconds: time(1 << power) }).collect();
         let level = |name: &str, holds, crowd| Level {
             name: name.into(),
+            assumed: false,
             holds,
             meeting: 2e-6,
             measured: Measured { pairs: Vec::clone(&pairs), crowd, fans: vec![] },
