@@ -12,11 +12,6 @@ use crate::commands::bench::verdict;
 use crate::failure::{Failure, Result};
 use crate::screen;
 
-/// The machine file that belongs to a tuning file: `here.machine.toml` beside `here.toml`.
-pub(super) fn machine_file(tuning: &Path) -> PathBuf {
-    tuning.with_extension("machine.toml")
-}
-
 /// What the system calls this host.
 pub(super) fn host() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|text| text.trim().to_string())
@@ -105,7 +100,7 @@ pub(super) fn summary(file: &Path, tuning: &Tuning, left: usize) -> Result<()> {
         }
     }
     writeln!(out, "{}", screen::shown(table))?;
-    let machine = machine_file(file);
+    let machine = allhands::machine_file(file);
     if machine.exists() {
         writeln!(out, "{}: what messages cost there, for `allhands simulate --machine`", machine.display())?;
     }

@@ -292,7 +292,7 @@ impl Work {
 
     /// The machine that this is: from its file if there is one of the same ranks, else measured and written there.
     fn machine(&self, comm: &Comm, bar: &ProgressBar) -> std::result::Result<Result<Machine>, Stop> {
-        let file = files::machine_file(&self.output);
+        let file = allhands::machine_file(&self.output);
         let host = files::host().unwrap_or_else(|| "unknown".into());
         let here = format!("{} ranks of {} as {} on {host}", comm.size(), comm.transport(), comm.topology());
         let text = std::fs::read_to_string(&file).ok().filter(|text| {
