@@ -8,7 +8,7 @@ use std::time::Duration;
 use allhands::learn::Memory;
 use allhands_call::{Caller, Outcome, Said, Unserved};
 use allhands_mpi::{Handle, Mpi};
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Topology};
 
 use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
@@ -54,8 +54,8 @@ pub(super) fn begin(choices: fn(&Mpi) -> Choices) {
             if SESSION.set(session).is_ok() {
                 RUNNING.store(true, Ordering::Release);
                 // The world's collectives may begin without waiting from now on.
-                if let Some(session) = SESSION.get() {
-                    session.comms.prepare(session.job.mpi.world());
+                if let Some(Err(fact)) = SESSION.get().filter(|session| session.job.serves).map(Session::prepare) {
+                    refuse(&fact);
                 }
             }
         }
@@ -100,9 +100,27 @@ impl Session {
         let observers = Arc::new(Observers::new(mpi, &job.settings, &choices(mpi))?);
         // SAFETY: the function does what MPI asks of it, at any time.
         let key = unsafe { mpi.comm_keyval(gone) }.map_err(|error| error.to_string())?;
-        let comms = Comms::new(mpi, observers.clone(), key);
+        let comms = Comms::new(&job, observers.clone(), key);
         let requests = Requests::new(&job, observers.clone(), moving);
         Ok(Some(Session { job, observers, comms, requests }))
+    }
+
+    /// Makes ours for the world; or what the user wants and cannot have, which is the same on every rank. Collective.
+    fn prepare(&self) -> Result<(), String> {
+        let world = self.comms.prepare(self.job.mpi.world());
+        let group = world.as_ref().map(|member| member.group(self.job.mpi));
+        match group {
+            Some(Ok(mut group)) => self.job.settings.serve(group.parts().0.topology()),
+            Some(Err(Unserved::Fallback(reason))) => {
+                if self.job.mpi.comm_rank(self.job.mpi.world()) == Ok(0) {
+                    eprintln!("allhands: the MPI serves this job: {reason}");
+                }
+                Ok(())
+            }
+            Some(Err(Unserved::Failed(error))) => Err(error.to_string()),
+            // One rank, which has nobody to talk to.
+            None => self.job.settings.serve(&Topology::flat(1).map_err(|error| error.to_string())?),
+        }
     }
 
     /// Keeps what was learned for the next job; the first rank does, of what it took part in.

@@ -40,7 +40,7 @@ impl Observers {
             all.push(Box::new(Turns::default()));
         }
         if let Some(wanted) = &settings.report {
-            all.push(Box::new(Report::new(mpi, wanted)));
+            all.push(Box::new(Report::new(mpi, wanted.as_deref())));
         }
         let listens = all.iter().any(|observer| observer.listens());
         let times = all.iter().any(|observer| observer.times());

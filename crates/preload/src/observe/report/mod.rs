@@ -25,8 +25,8 @@ use allhands_call::locks::lock;
 /// The calls of this rank, and where the report goes.
 pub(super) struct Report {
     mpi: &'static Mpi,
-    /// `1` for the standard error, else a file.
-    wanted: String,
+    /// Nothing for the standard error, else a file.
+    wanted: Option<String>,
     calls: Calls,
     /// The machine, and what was learned.
     learned: Mutex<Option<(Option<String>, Option<Learning>)>>,
@@ -57,8 +57,8 @@ impl Observer for Report {
 
 impl Report {
     /// `wanted`: where it goes.
-    pub(super) fn new(mpi: &'static Mpi, wanted: &str) -> Report {
-        Report { mpi, wanted: wanted.into(), calls: Calls::default(), learned: Mutex::default() }
+    pub(super) fn new(mpi: &'static Mpi, wanted: Option<&str>) -> Report {
+        Report { mpi, wanted: wanted.map(String::from), calls: Calls::default(), learned: Mutex::default() }
     }
 
     /// Brings the calls of all ranks to the first, which writes them to where the user wants them. Collective over the world.
@@ -74,7 +74,7 @@ impl Report {
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
         let (machine, learned) = lock(&self.learned).take().unwrap_or_default();
-        write(&Whole { machine, learned, ..Whole::of(parts, name, topology) }, &self.wanted);
+        write(&Whole { machine, learned, ..Whole::of(parts, name, topology) }, self.wanted.as_deref());
         Ok(())
     }
 }
@@ -108,11 +108,11 @@ fn gather(mpi: &Mpi, mine: Vec<u8>) -> allhands_mpi::Result<Vec<Vec<u8>>> {
 }
 
 /// To the standard error, or into a file.
-fn write(whole: &Whole, wanted: &str) {
-    if wanted == "1" {
+fn write(whole: &Whole, wanted: Option<&str>) {
+    let Some(wanted) = wanted else {
         eprint!("{}", table::text(whole));
         return;
-    }
+    };
     let path = Path::new(wanted);
     let text = match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => serde_json::to_string_pretty(whole).unwrap_or_default() + "\n",
