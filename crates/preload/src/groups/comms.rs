@@ -89,7 +89,7 @@ impl<Q: Default> Comms<Q> {
         self.mpi.check("MPI_Comm_set_attr", code)?;
         let member = Arc::new(Member::new(comm, lineage, self.serves));
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
-        self.observers.meet(&comm);
+        self.observers.meet(&comm, member.lineage());
         Ok(member)
     }
 

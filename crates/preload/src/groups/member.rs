@@ -59,6 +59,11 @@ impl<Q: Default> Member<Q> {
         }
     }
 
+    /// What all its ranks know it by, if they do.
+    pub(super) fn lineage(&self) -> Option<u64> {
+        self.lineage
+    }
+
     /// The lineage of what a call makes from it, which counts; none if it has none itself.
     pub(super) fn next_lineage(&self) -> Option<u64> {
         let lineage = self.lineage?;

@@ -30,7 +30,10 @@ impl Job {
     /// Lets the ranks agree; none if the MPI serves this job and nobody wants to know of it. Collective over the world, of those who are under us.
     pub(crate) fn agreed() -> Result<Option<Job>, String> {
         let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
-        launched(mpi);
+        if !launched(mpi) {
+            presence::withdraw();
+            return Ok(None);
+        }
         let (mover, serves) = match agree(mpi)? {
             Agreed::Serve { mover } => (mover, true),
             Agreed::Watch => (None, false),
@@ -43,15 +46,16 @@ impl Job {
     }
 }
 
-/// Says so where another MPI's launcher has started the job, so that each process is alone; the program goes on as it would without us.
-fn launched(mpi: &Mpi) {
+/// Whether the MPI's own launcher has started the job. Where another has, so that each process is alone, the first says so, and the
+/// program goes on as it would without us.
+fn launched(mpi: &Mpi) -> bool {
     let speaks = || Launcher::from_environment().is_some_and(|launcher| launcher.rank.unwrap_or(0) == 0);
     let known = mpi.comm_size(mpi.world()).and_then(|ranks| mpi.check_launcher(ranks));
-    if let Err(error @ allhands_mpi::Error::Launcher { .. }) = known
-        && speaks()
-    {
+    let Err(error @ allhands_mpi::Error::Launcher { .. }) = known else { return true };
+    if speaks() {
         eprintln!("allhands: {error}");
     }
+    false
 }
 
 /// The thread level that MPI is to be initialised with, whatever the program asks for: a thread of ours will call it.

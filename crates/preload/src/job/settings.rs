@@ -16,6 +16,9 @@ use super::variables::{
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
 const IF_IT_CAN: char = '?';
 
+/// Where a parameter is out of its range it is so for any number of ranks.
+const LARGE: &str = "8x8x8";
+
 /// Whether the user wants a thread that moves requests on.
 pub(super) fn wants_thread() -> bool {
     value(PROGRESS).eq_ignore_ascii_case("thread")
@@ -122,20 +125,20 @@ impl Settings {
     /// Whether algorithms that the user names can serve ranks that sit like the job's: known before anything is called. What depends on a
     /// call besides (an operation, a datatype) is said at that call.
     pub(crate) fn serve(&self, topology: &Topology) -> Result<(), String> {
+        use allhands_schedule::Error;
+        let large: Topology = LARGE.parse().map_err(|error| format!("{error}"))?;
         for (collective, Forced { server, if_it_can }) in &self.forced {
             let Some(choice) = server.choice() else { continue };
-            let Err(error) = choice.prepare(&Problem::new(*collective, topology.clone())) else { continue };
-            let wrong = matches!(error, allhands_schedule::Error::Parameter { .. });
+            let on = |topology: &Topology| choice.prepare(&Problem::new(*collective, topology.clone())).err();
+            let named = format!("{collective}={choice}");
+            if let Some(error @ Error::Parameter { .. }) = on(&large) {
+                return Err(misnamed(&named, &error));
+            }
             // Of a graph nothing is known yet, and on one rank there is nothing to serve.
-            let tried = topology.ranks() > 1 && !collective.has_graph();
-            match wrong {
-                true => return Err(misnamed(&format!("{collective}={choice}"), &error)),
-                false if tried && !if_it_can => {
-                    return Err(format!(
-                        "{ALGORITHM}={collective}={choice}: {error}; or write {collective}={choice}? to use it where it can serve"
-                    ));
-                }
-                false => {}
+            let tried = topology.ranks() > 1 && !collective.has_graph() && !if_it_can;
+            if let Some(error @ (Error::Parameter { .. } | Error::Unservable { .. })) = on(topology).filter(|_| tried) {
+                let remedy = format!("or write {named}? to use it where it can serve");
+                return Err(format!("{ALGORITHM}={named}: {error}; {remedy}"));
             }
         }
         Ok(())
@@ -384,6 +387,8 @@ mod tests {
             ("allgather=neighbor-exchange?", "3"),
             ("allgather=neighbor-exchange", "4"),
             ("allgather=neighbor-exchange", "1"),
+            ("allgather=bruck:radix=8?", "4"),
+            ("allreduce=cyclic-shift", "4"),
             ("allreduce=nap:fan=full;bcast=mpi;neighbor_alltoall=direct", "2x2"),
         ] {
             assert_eq!(serve(fine, topology), None, "{fine}");
