@@ -8,9 +8,16 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Ranks that were built from other sources may choose other algorithms.
     let mut hash = 0xcbf2_9ce4_8422_2325;
-    for folder in
-        ["src", "../allhands/src", "../call/src", "../model/src", "../model/machines", "../mpi/src", "../schedule/src"]
-    {
+    for folder in [
+        "src",
+        "../allhands/src",
+        "../call/src",
+        "../model/src",
+        "../model/machines",
+        "../mpi/src",
+        "../report/src",
+        "../schedule/src",
+    ] {
         println!("cargo:rerun-if-changed={folder}");
         add(Path::new(folder), &mut hash);
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-const TAG: &str = "ALLHANDS_LAUNCH";
+const TAG: &str = "XTASK_LAUNCH";
 
 /// A command under way.
 pub(crate) struct Job {

@@ -6,7 +6,7 @@ mod between;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,16 +196,47 @@ pub(crate) struct Texts {
 impl Texts {
     /// Those that the environment names; a warning for one that cannot be read.
     pub(crate) fn named() -> Texts {
-        let file = |path: &OsStr| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-        let machine = |name: &OsStr| match is_path(Path::new(name)) {
-            true => file(name),
-            false => Machine::shipped_text(&name.to_string_lossy()).map(Into::into).map_err(|error| error.to_string()),
+        let used = |variable: &str, read: fn(&OsStr) -> std::result::Result<String, String>| {
+            read(&named(variable)?).map_err(|fact| warn(variable, &fact)).ok()
         };
-        let named = |variable: &str| std::env::var_os(variable).filter(|named| !named.is_empty());
         // `allhands tune` writes the machine beside what it has measured there.
         let beside = named(TUNING).filter(|_| named(MACHINE).is_none());
         let beside = beside.and_then(|tuning| std::fs::read_to_string(machine_file(Path::new(&tuning))).ok());
-        Texts { tuning: read(TUNING, file), learned: None, machine: beside.or_else(|| read(MACHINE, machine)) }
+        Texts { tuning: used(TUNING, file), learned: None, machine: beside.or_else(|| used(MACHINE, machine)) }
+    }
+}
+
+/// Whether what `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name in this process can be read: the variable, and what is wrong with it.
+///
+/// ```
+/// // In an environment without these variables nothing is wrong.
+/// assert_eq!(allhands::raw::check_named(), Ok(()));
+/// ```
+pub fn check_named() -> std::result::Result<(), (&'static str, String)> {
+    if let Some(name) = named(TUNING) {
+        file(&name).and_then(|text| tuning(&text, None)).map_err(|fact| (TUNING, fact))?;
+    }
+    if let Some(name) = named(MACHINE) {
+        let parsed = machine(&name).and_then(|text| Machine::parse(&text).map_err(|error| error.to_string()));
+        parsed.map_err(|fact| (MACHINE, fact))?;
+    }
+    Ok(())
+}
+
+/// What a variable names, if it is set to something.
+fn named(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|named| !named.is_empty())
+}
+
+fn file(path: &OsStr) -> std::result::Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The text of a machine that comes along, or of a file.
+fn machine(name: &OsStr) -> std::result::Result<String, String> {
+    match is_path(Path::new(name)) {
+        true => file(name),
+        false => Machine::shipped_text(&name.to_string_lossy()).map(Into::into).map_err(|error| error.to_string()),
     }
 }
 
@@ -221,11 +252,6 @@ pub fn machine_file(tuning: &Path) -> PathBuf {
 /// A name of a machine has neither directories nor an ending.
 fn is_path(name: &Path) -> bool {
     name.extension().is_some() || name.components().count() > 1
-}
-
-fn read(variable: &str, read: impl Fn(&OsStr) -> std::result::Result<String, String>) -> Option<String> {
-    let named = std::env::var_os(variable).filter(|named| !named.is_empty())?;
-    read(&named).map_err(|fact| warn(variable, &fact)).ok()
 }
 
 fn warn(variable: &str, fact: &str) {

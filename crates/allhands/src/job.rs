@@ -26,6 +26,7 @@ use crate::log::note;
 use crate::node::memory::{Address, Mapping, Offer};
 use crate::node::{Node, Reach, readable};
 use crate::rank::{Origin, RankState};
+use crate::switch::switched;
 use crate::world::World;
 
 use speeds::Partners;
@@ -114,11 +115,24 @@ impl Comm {
 fn wants_thread(progress: Option<&str>) -> Result<bool> {
     match progress {
         None | Some("") => Ok(false),
-        Some("thread") => Ok(true),
+        Some(word) if word.eq_ignore_ascii_case("thread") => Ok(true),
+        Some(word) if switched(word) == Some(false) => Ok(false),
         Some(other) => Err(Error::Setting {
             name: "ALLHANDS_PROGRESS",
             value: other.into(),
             remedy: "set it to thread, or not at all",
+        }),
+    }
+}
+
+/// Whether ranks may read each other's memory.
+fn wants_single_copy(setting: Option<&str>) -> Result<bool> {
+    match setting {
+        None | Some("") => Ok(true),
+        Some(word) => switched(word).ok_or_else(|| Error::Setting {
+            name: "ALLHANDS_SINGLE_COPY",
+            value: word.into(),
+            remedy: "set it to off, or not at all",
         }),
     }
 }
@@ -294,12 +308,13 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let comm = communicator.handle();
     let Agreed { id, texts, topology, progress, single_copy, learning } = Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
+    let reaches = wants_single_copy(single_copy.as_deref())?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
         gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
     let machine = neighbours[0];
-    let (node, neighbours) = match share(mpi, &local, single_copy.as_deref() != Some("off"))? {
+    let (node, neighbours) = match share(mpi, &local, reaches)? {
         Some(node) => (Ok(node), neighbours),
         None => {
             let body = body(1);

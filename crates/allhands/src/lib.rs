@@ -52,6 +52,7 @@ mod shelf;
 pub mod stats;
 #[forbid(unsafe_code)]
 mod store;
+mod switch;
 mod threads;
 #[forbid(unsafe_code)]
 mod tuning;

@@ -4,18 +4,21 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
 
+use crate::switch::switched;
+
 /// Where lines go.
 enum Sink {
     Error,
     File(File),
 }
 
-/// Where the user wants them: `1` is the standard error, anything else a file, to which they are appended.
+/// Where the user wants them: switched on, the standard error; what is no switch is a file, to which they are appended.
 fn sink() -> Option<&'static Sink> {
     static SINK: OnceLock<Option<Sink>> = OnceLock::new();
     let open = || match std::env::var("ALLHANDS_LOG").ok()?.as_str() {
-        "" | "0" => None,
-        "1" => Some(Sink::Error),
+        "" => None,
+        word if switched(word) == Some(false) => None,
+        word if switched(word) == Some(true) => Some(Sink::Error),
         path => match File::options().append(true).create(true).open(path) {
             Ok(file) => Some(Sink::File(file)),
             Err(error) => {

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 
+pub use crate::choose::check_named;
 use crate::comm::{Comm, Place};
 use crate::error::{Error, Result};
 pub use crate::job::NodeMemory;
@@ -47,6 +48,7 @@ use crate::program::Buffers;
 use crate::rank::Entered;
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
+pub use crate::switch::switched;
 pub(crate) use greatest::Greatest;
 pub use node_counts::NodeCounts;
 

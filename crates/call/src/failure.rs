@@ -36,6 +36,7 @@ pub enum Unserved {
 /// | `NoCommunicator` | the collectives on a communicator come in the same order on every rank |
 /// | `MadeTogether` | a setting |
 /// | `NoIallreduce` | ranks have the same MPI |
+/// | `Off` | the ranks agree in `MPI_Init` on whether the MPI serves the job |
 /// | `NobodyMoves` | the ranks agree in `MPI_Init` on whether all have what moves requests on |
 /// | `Outlasting` (plans from C only) | the caller is told, and nothing is called |
 ///
@@ -77,6 +78,8 @@ pub enum Reason {
     NoIallreduce,
     /// Nothing would move a request on.
     NobodyMoves,
+    /// The user has switched ours off.
+    Off,
 }
 
 impl fmt::Display for Reason {
@@ -97,6 +100,7 @@ impl fmt::Display for Reason {
             Reason::NoCommunicator => "a communicator without a blocking collective before",
             Reason::MadeTogether => "a forced algorithm whose plans are made together",
             Reason::NoIallreduce => "an MPI without MPI_Iallreduce",
+            Reason::Off => "ALLHANDS=off",
             Reason::NobodyMoves => {
                 "a request, which nothing would move on here; ALLHANDS_PROGRESS=thread starts a thread that does"
             }

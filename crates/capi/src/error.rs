@@ -149,7 +149,8 @@ fn remedy(reason: &Reason) -> (allhands_code, &'static str) {
         | Reason::NoCommunicator
         | Reason::MadeTogether
         | Reason::NoIallreduce
-        | Reason::NobodyMoves => (ALLHANDS_ERR_UNSUPPORTED, "call MPI's function"),
+        | Reason::NobodyMoves
+        | Reason::Off => (ALLHANDS_ERR_UNSUPPORTED, "call MPI's function"),
     }
 }
 

@@ -145,8 +145,8 @@ pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Ex
 /// A report says that these algorithms ran.
 fn forced(report: &Path, names: &[&str]) -> Result<()> {
     let table = std::fs::read_to_string(report).unwrap_or_default();
-    // Columns are two blanks apart: collective, bytes, ranks, calls, data, time, served by, why.
-    let by = |line: &str| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).nth(6).map(str::to_owned);
+    // Columns are two blanks apart: collective, bytes, calls, time, a call, served by.
+    let by = |line: &str| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).nth(5).map(str::to_owned);
     let ran = |(collective, name): &(&&str, &&str)| {
         let mut lines = table.lines().filter(|line| line.starts_with(&format!("{collective} ")));
         lines.any(|line| by(line).is_some_and(|by| by.starts_with(**name)))

@@ -1,5 +1,8 @@
 //! `cargo xtask tells`: what the preload says of programs that go wrong, or that are to be compared, on three MPIs.
 
+mod counted;
+mod settings;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -65,7 +68,14 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let exec = build::command()?;
     for library in libraries.iter().filter(|library| library.is_native()) {
         let program = library.compile("xtask/src/tells/tells.c")?;
-        let subject = Subject { exec: &exec, library, program: &program };
+        let subject = Subject { exec: &exec, library, program: &program, ranks: RANKS };
+        subject.settings()?;
+        // MPICH does not start under Open MPI's.
+        let hydra = libraries.iter().find(|launcher| launcher.name == "mpich" && library.name == "openmpi");
+        if let Some(hydra) = hydra {
+            subject.launched_by(hydra)?;
+        }
+        subject.counted()?;
         for (case, sentence) in DIFFERENT {
             subject.different(case, sentence)?;
         }
@@ -85,17 +95,25 @@ struct Subject<'a> {
     exec: &'a Path,
     library: &'a Library,
     program: &'a Path,
+    ranks: usize,
 }
 
 impl Subject<'_> {
     fn command(&self, words: &[&str], settings: &[(&str, &str)]) -> Command {
-        let mut command = self.library.command(RANKS, self.exec);
+        let mut command = self.library.command(self.ranks, self.exec);
         command.arg("exec").arg(self.program).args(words).env_remove("LD_PRELOAD");
         for name in ["", "_ALGORITHM", "_REPORT", "_TUNING", "_TOPOLOGY", "_CHECK", "_TIMEOUT", "_COMPARE", "_LOG"] {
             command.env_remove(format!("ALLHANDS{name}"));
         }
         command.envs(settings.iter().copied());
         command
+    }
+
+    /// Where a report goes; there is none yet.
+    fn report(&self, name: &str) -> String {
+        let path = mpi::root().join(format!("target/tells-{}-{name}", self.library.name));
+        let _ = std::fs::remove_file(&path);
+        path.to_string_lossy().into_owned()
     }
 
     fn title(&self, what: &str) -> String {

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
     override_usage = "allhands exec PROGRAM [ARGUMENTS]...",
     after_help = "Environment:
   ALLHANDS=off
-      the program's own MPI serves everything
+      the program's own MPI serves everything; a report tells of that, too
   ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'
       forces algorithms; mpi is the MPI's own; nap? is used where it can serve
   ALLHANDS_TUNING=FILE
@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result};
       learns nothing; changes nothing that was learned; keeps it there, not
       below ~/.cache
   ALLHANDS_REPORT=1|FILE|FILE.json|FILE.html
-      at MPI_Finalize: what was called, who served it and why
+      at MPI_Finalize: what was called, who served it, why, and what it was worth
   ALLHANDS_COMPARE=1
       ours and the MPI's own take turns; the report tells what is gained or lost
   ALLHANDS_CHECK=1
@@ -35,6 +35,7 @@ use crate::failure::{Failure, Result};
       of a collective that takes longer: who has arrived, who has not
   ALLHANDS_LOG=1|FILE
       a line for each decision: collective, bytes, ranks, algorithm, why
+What is not understood, a name or a value, ends the job in MPI_Init.
 
 Examples:
   mpirun -n 4 allhands exec ./program

@@ -6,6 +6,7 @@ mod exec;
 mod explain;
 mod list;
 mod man;
+mod report;
 mod reproduce;
 mod simulate;
 mod tune;
@@ -31,6 +32,7 @@ use crate::job;
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
   mpirun -n 8 allhands exec ./program
+  allhands report with.json without.json
 
 Exit codes: 0 all is well; 1 a schedule is wrong, or a rank failed; 2 the request cannot be served."
 )]
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     Tune(tune::Tune),
     Exec(exec::Exec),
+    Report(report::Report),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -60,6 +63,7 @@ impl Command {
             Command::Explain(explain) => explain.run(),
             Command::Simulate(simulate) => simulate.run(),
             Command::Reproduce(reproduce) => reproduce.run(),
+            Command::Report(report) => report.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
         }

@@ -11,6 +11,7 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use super::member::Member;
+use crate::job::Job;
 use crate::observe::{Lessons, Observers};
 use allhands_call::locks::lock;
 
@@ -20,6 +21,8 @@ type Like = (u64, Collective, Option<usize>, String);
 pub(crate) struct Comms<Q> {
     mpi: &'static Mpi,
     observers: Arc<Observers>,
+    /// Whether ours serve calls at all.
+    serves: bool,
     /// Of the attribute by which MPI tells that a communicator is freed.
     key: c_int,
     met: AtomicU64,
@@ -34,10 +37,11 @@ pub(crate) struct Comms<Q> {
 
 impl<Q: Default> Comms<Q> {
     /// `key`: that of an attribute whose end tells that its communicator is freed.
-    pub(crate) fn new(mpi: &'static Mpi, observers: Arc<Observers>, key: c_int) -> Comms<Q> {
+    pub(crate) fn new(job: &Job, observers: Arc<Observers>, key: c_int) -> Comms<Q> {
         Comms {
-            mpi,
+            mpi: job.mpi,
             observers,
+            serves: job.serves,
             key,
             met: AtomicU64::new(0),
             removed: AtomicU64::new(1),
@@ -83,9 +87,9 @@ impl<Q: Default> Comms<Q> {
         // SAFETY: handle and key are MPI's.
         let code = unsafe { (self.mpi.raw().comm_set_attr)(handle, self.key, value) };
         self.mpi.check("MPI_Comm_set_attr", code)?;
-        let member = Arc::new(Member::new(comm, lineage));
+        let member = Arc::new(Member::new(comm, lineage, self.serves));
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
-        self.observers.meet(&comm);
+        self.observers.meet(&comm, member.lineage());
         Ok(member)
     }
 

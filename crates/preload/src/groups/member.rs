@@ -40,8 +40,10 @@ pub(crate) enum Form {
 }
 
 impl<Q: Default> Member<Q> {
-    pub(super) fn new(comm: Communicator, lineage: Option<u64>) -> Member<Q> {
+    /// `serves`: whether ours serve calls at all.
+    pub(super) fn new(comm: Communicator, lineage: Option<u64>, serves: bool) -> Member<Q> {
         let refusal = match comm {
+            _ if !serves => Some(Reason::Off),
             Communicator { between_groups: true, .. } => Some(Reason::Intercommunicator),
             Communicator { size: 1, .. } => Some(Reason::OneRank),
             _ => None,
@@ -55,6 +57,11 @@ impl<Q: Default> Member<Q> {
             neighborhoods: Default::default(),
             comm,
         }
+    }
+
+    /// What all its ranks know it by, if they do.
+    pub(super) fn lineage(&self) -> Option<u64> {
+        self.lineage
     }
 
     /// The lineage of what a call makes from it, which counts; none if it has none itself.
@@ -78,6 +85,9 @@ impl<Q: Default> Member<Q> {
 
     /// What is settled for collectives among neighbours, at the first of them that may wait; all ranks find the same.
     pub(crate) fn neighborhood(&self, mpi: &'static Mpi, form: Form) -> Result<Arc<Neighborhood>, Unserved> {
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
         let blocking = form == Form::Blocking;
         let place = &self.neighborhoods[usize::from(blocking)];
         if let Some(known) = place.get() {

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Caller, Outcome, Unserved};
+use allhands_call::{Caller, Communicator, Outcome, Unserved};
 use allhands_mpi::Handle;
 
 use super::session::{self, Session};
+use super::theirs::{self, Prepared};
 use crate::groups::Form;
 use crate::job::inside;
 use crate::observe::{By, Served};
@@ -25,10 +26,17 @@ pub(super) struct Asked {
     pub(super) request: *mut c_void,
 }
 
+/// What is known of a call when it is served, or handed on.
+#[derive(Default)]
+struct Seen {
+    comm: Option<Communicator>,
+    bytes: Option<usize>,
+}
+
 /// Begins a collective, or hands it to the MPI's own function.
 pub(super) fn begin(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own: impl FnOnce() -> c_int) -> c_int {
-    asked.attend(own, |asked, session| {
-        let member = asked.member(session)?;
+    asked.attend(Form::NonBlocking, own, |asked, session, seen| {
+        let (member, read) = asked.member(session, Form::NonBlocking, seen, read)?;
         let task = match session.observers.listen() {
             false => session.read(&member, None, Form::NonBlocking, read),
             true => {
@@ -37,15 +45,16 @@ pub(super) fn begin(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own:
                 task
             }
         };
+        seen.bytes = task.as_ref().ok().map(|task| task.bytes);
         session.requests.moved()?;
-        session.requests.begin(&session.job, &member, task?, asked.origin(session))
+        session.requests.begin(&session.job, &member, task?, asked.origin(session, &member.comm))
     })
 }
 
 /// Prepares a collective, or hands it to the MPI's own function. Ranks may wait for each other here.
 pub(super) fn prepare(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own: impl FnOnce() -> c_int) -> c_int {
-    asked.attend(own, |asked, session| {
-        let member = asked.member(session)?;
+    asked.attend(Form::Persistent, own, |asked, session, seen| {
+        let (member, read) = asked.member(session, Form::Persistent, seen, read)?;
         let task = match session.observers.listen() {
             false => session.read(&member, None, Form::Persistent, read)?,
             true => {
@@ -54,8 +63,10 @@ pub(super) fn prepare(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, ow
                 task?
             }
         };
+        seen.bytes = Some(task.bytes);
         session.requests.moved()?;
-        session.requests.prepare(&session.job, member, task, asked.origin(session))
+        let origin = asked.origin(session, &member.comm);
+        session.requests.prepare(&session.job, member, task, origin)
     })
 }
 
@@ -63,25 +74,33 @@ impl Asked {
     /// Gives the program the request of ours that comes out of `act`, or hands the call on.
     fn attend(
         self,
+        form: Form,
         own: impl FnOnce() -> c_int,
-        act: impl FnOnce(&Asked, &'static Session) -> Result<Handle, Unserved>,
+        act: impl FnOnce(&Asked, &'static Session, &mut Seen) -> Result<Handle, Unserved>,
     ) -> c_int {
         let Some(session) = session::current() else { return own() };
         let mpi = session.job.mpi;
         let began = session.observers.time().then(Instant::now);
         let asked = Asked { comm: mpi.abi().handle(self.comm), ..self };
-        match inside(|| act(&asked, session)) {
+        let mut seen = Seen::default();
+        match inside(|| act(&asked, session, &mut seen)) {
             Some(Ok(request)) => {
                 // SAFETY: the program's variable for it.
                 unsafe { mpi.abi().write_handle(asked.request, request) };
+                if let Some(began) = began {
+                    let by = By::Ours { algorithm: "prepared", why: "its starts have the algorithm" };
+                    inside(|| asked.note(session, form, &seen, began, by));
+                }
                 0
             }
             Some(Err(Unserved::Fallback(reason))) => {
                 let code = own();
                 if let Some(began) = began {
-                    let (by, time) = (reason.to_string(), began.elapsed());
-                    let by = By::Theirs(&by);
-                    session.observers.served(&Served { name: asked.name, bytes: None, by, time, turn: None });
+                    let by = reason.to_string();
+                    inside(|| {
+                        asked.note(session, form, &seen, began, By::Theirs(&by));
+                        asked.follow(session, form, seen, by, code);
+                    });
                 }
                 code
             }
@@ -90,18 +109,48 @@ impl Asked {
         }
     }
 
-    /// The communicator, from now on one with requests.
-    fn member(&self, session: &Session) -> Result<Arc<Member>, Unserved> {
+    /// Tells of the call: what is prepared has a time; what is begun has none, and ours are told of when they are through.
+    fn note(&self, session: &Session, form: Form, seen: &Seen, began: Instant, by: By<'_>) {
+        let took = began.elapsed();
+        let prepared = form == Form::Persistent;
+        if !prepared {
+            session.observers.spend(took);
+        }
+        if prepared || matches!(by, By::Theirs(_)) {
+            let (comm, bytes, time) = (seen.comm.as_ref(), seen.bytes, prepared.then_some(took));
+            session.observers.served(&Served { name: self.name, comm, bytes, by, time, turn: None });
+        }
+    }
+
+    /// A persistent request of the MPI's own, whose starts are to be told of.
+    fn follow(&self, session: &Session, form: Form, seen: Seen, by: String, code: c_int) {
+        if form == Form::Persistent && code == 0 {
+            // SAFETY: the program's variable, in which the MPI has just written its request.
+            let request = unsafe { session.job.mpi.abi().read_handle(self.request) };
+            theirs::prepared(request, Prepared { name: self.name, comm: seen.comm, bytes: seen.bytes, by });
+        }
+    }
+
+    /// The communicator, from now on one with requests; and what reads the arguments.
+    fn member<R: FnOnce(Caller<'_>) -> Outcome>(
+        &self,
+        session: &Session,
+        form: Form,
+        seen: &mut Seen,
+        read: R,
+    ) -> Result<(Arc<Member>, R), Unserved> {
         let member = session.comms.member(self.comm)?;
+        seen.comm = Some(member.comm);
         if let Some(refusal) = member.refusal() {
+            seen.bytes = session.bytes_of_refused(&member, form, read);
             return Err(refusal);
         }
         member.has_requests.store(true, Ordering::Release);
-        Ok(member)
+        Ok((member, read))
     }
 
-    fn origin(&self, session: &Session) -> Origin {
-        let began = session.observers.time().then(Instant::now);
-        Origin { function: self.function, name: self.name, comm: self.comm, began }
+    fn origin(&self, session: &Session, on: &Communicator) -> Origin {
+        let told = session.observers.time();
+        Origin { function: self.function, name: self.name, comm: self.comm, on: *on, told }
     }
 }

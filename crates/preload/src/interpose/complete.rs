@@ -7,8 +7,9 @@ use allhands_mpi::{Handle, Mpi};
 
 use super::narrow;
 use super::own::function;
-use super::session::{self, Session};
+use super::session::{self, Session, spent};
 use super::status::{self, handles};
+use super::theirs;
 use crate::job::inside;
 use crate::requests::{Failure, any, any_failed, any_prepared};
 
@@ -17,6 +18,10 @@ type Out = *mut c_int;
 
 /// Makes a call that completes some of these requests, and tells what went wrong with ours.
 fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
+    spent(|| completed(count, requests, told, call))
+}
+
+fn completed(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
     if !any() && !narrow::any() && !any_failed() {
         return call();
     }
@@ -68,8 +73,8 @@ own => own(), status::of_any(count, requests, (index, flag), status) }
 function! { "Request_get_status_some" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place),
 own => own(), status::of_some(count, requests, (done, indices), statuses) }
 
-function! { "Start" "" (request: Place), own => started(1, request, own), None }
-function! { "Startall" "" (count: c_int, requests: Place), own => started(count, requests, own), None }
+function! { "Start" "" (request: Place), own => spent(|| started(1, request, own)), None }
+function! { "Startall" "" (count: c_int, requests: Place), own => spent(|| started(count, requests, own)), None }
 function! { "Request_free" "" (request: Place), own => freed(request, own), None }
 function! { "Cancel" "" (request: Place), own => cancelled(request, own), None }
 
@@ -79,7 +84,7 @@ fn all(statuses: Place, count: c_int) -> Told {
 
 /// MPI starts them, and we the runs of ours among them.
 fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int {
-    if !any_prepared() {
+    if !any_prepared() && !theirs::any() {
         return own();
     }
     let Some(session) = session::current() else { return own() };
@@ -88,6 +93,9 @@ fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int 
     let code = own();
     if code != 0 {
         return code;
+    }
+    if theirs::any() {
+        inside(|| theirs::start(session, &handles));
     }
     let begun = inside(|| session.requests.start(&handles));
     if begun.is_some() { 0 } else { fault(session.job.mpi, "progress", session.job.mpi.world()) }
@@ -114,6 +122,13 @@ fn unprepared(request: Place, own: impl FnOnce() -> c_int) -> c_int {
         // SAFETY: the program's variable.
         let handle = unsafe { session.job.mpi.abi().read_handle(request) };
         inside(|| session.requests.free(handle));
+    }
+    if theirs::any()
+        && let Ok(mpi) = allhands_mpi::load()
+    {
+        // SAFETY: the program's variable.
+        let handle = unsafe { mpi.abi().read_handle(request) };
+        inside(|| theirs::free(handle));
     }
     own()
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use allhands::raw::RawPlan;
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Caller, Outcome, Reason, Task, Unserved};
+use allhands_call::{Caller, Communicator, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
@@ -27,6 +27,8 @@ struct Call<'a> {
     function: &'a str,
     name: &'static str,
     comm: Handle,
+    /// Known where MPI knows it.
+    on: Option<&'a Communicator>,
     /// Known once its arguments are read.
     bytes: Option<usize>,
     /// When the serving began, if somebody wants to know.
@@ -67,6 +69,7 @@ pub(super) fn serve(
         function,
         name,
         comm,
+        on: None,
         bytes: None,
         began,
         planned: false,
@@ -82,7 +85,7 @@ pub(super) fn serve(
         }
         Some(Err(Unserved::Fallback(reason))) => {
             // Without us nothing would have come before.
-            if call.turn.is_some() || call.tried.is_some() {
+            if call.turn.is_some() || call.tried.is_some() || began.is_some() && !session.job.serves {
                 call.began = Some(Instant::now());
             }
             call.log(&reason);
@@ -134,9 +137,13 @@ impl Call<'_> {
     ) -> Result<Option<Arc<Chosen>>, Unserved> {
         let session = self.session;
         let member = recent(session, self.comm)?;
+        self.on = Some(&member.comm);
         let mut task = match session.observers.listen() && member.has_several() {
             false => match member.refusal() {
-                Some(refusal) => return Err(refusal),
+                Some(refusal) => {
+                    self.bytes = session.bytes_of_refused(member, Form::Blocking, read);
+                    return Err(refusal);
+                }
                 None => session.read(member, None, Form::Blocking, read)?,
             },
             true => {
@@ -199,8 +206,8 @@ impl Call<'_> {
 
     fn note(&self, by: By<'_>) {
         let Some(began) = self.began else { return };
-        let (time, turn) = (began.elapsed(), self.turn.map(|turn| (self.collective, turn)));
-        let call = Served { name: self.name, bytes: self.bytes, by, time, turn };
+        let (time, turn) = (Some(began.elapsed()), self.turn.map(|turn| (self.collective, turn)));
+        let call = Served { name: self.name, comm: self.on, bytes: self.bytes, by, time, turn };
         self.session.observers.served(&call);
     }
 }

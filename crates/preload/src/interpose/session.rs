@@ -1,6 +1,7 @@
 //! From `MPI_Init` to `MPI_Finalize`: what is known in between, and whether there is an in between.
 
 use std::ffi::{c_int, c_void};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use allhands::learn::Memory;
 use allhands_call::locks::try_lock;
 use allhands_call::{Caller, Outcome, Said, Unserved};
 use allhands_mpi::{Handle, Mpi};
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Topology};
 
 use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
@@ -32,6 +33,22 @@ const KEPT_EVERY: Duration = Duration::from_secs(180);
 static SESSION: OnceLock<Session> = OnceLock::new();
 /// Whether the program's calls are ours to serve.
 static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody wants to know how long calls take.
+static TIMES: AtomicBool = AtomicBool::new(false);
+
+/// Makes a call that is no collective but takes its time; how long, if somebody wants to know.
+#[inline]
+pub(super) fn spent(call: impl FnOnce() -> c_int) -> c_int {
+    if !TIMES.load(Ordering::Relaxed) {
+        return call();
+    }
+    let Some(session) = current() else { return call() };
+    let began = Instant::now();
+    let code = call();
+    inside(|| session.observers.spend(began.elapsed()));
+    code
+}
 
 /// The session, if there is one now and the program is calling.
 #[inline]
@@ -58,10 +75,11 @@ pub(super) fn begin(choices: fn(&Mpi) -> Choices) {
         Ok(None) => {}
         Ok(Some(session)) => {
             if SESSION.set(session).is_ok() {
+                TIMES.store(SESSION.get().is_some_and(|session| session.observers.time()), Ordering::Relaxed);
                 RUNNING.store(true, Ordering::Release);
                 // The world's collectives may begin without waiting from now on.
-                if let Some(session) = SESSION.get() {
-                    session.comms.prepare(session.job.mpi.world());
+                if let Some(Err(fact)) = SESSION.get().map(Session::prepare) {
+                    refuse(&fact);
                 }
             }
         }
@@ -77,7 +95,11 @@ fn refuse(fact: &str) {
     };
     match mpi.comm_rank(mpi.world()) {
         Ok(1..) => std::thread::sleep(Duration::from_secs(1)),
-        _ => eprintln!("allhands: {fact}"),
+        _ => {
+            // In one piece, and some launchers forget what a job says when it ends.
+            let _ = std::io::stderr().write_all(format!("allhands: {fact}\n").as_bytes());
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
     mpi.abort(mpi.world(), 2);
 }
@@ -105,13 +127,36 @@ impl Session {
     fn new(choices: fn(&Mpi) -> Choices) -> Result<Option<Session>, String> {
         let Some(job) = Job::agreed()? else { return Ok(None) };
         let mpi = job.mpi;
-        let observers = Arc::new(Observers::new(mpi, &job.settings, &choices(mpi))?);
+        let observers = Arc::new(Observers::new(&job, &choices(mpi))?);
         // SAFETY: the function does what MPI asks of it, at any time.
         let key = unsafe { mpi.comm_keyval(gone) }.map_err(|error| error.to_string())?;
-        let comms = Comms::new(mpi, observers.clone(), key);
+        let comms = Comms::new(&job, observers.clone(), key);
         let requests = Requests::new(&job, observers.clone(), moving);
         let kept = (mpi.comm_rank(mpi.world()) == Ok(0)).then(|| Mutex::new(Instant::now()));
         Ok(Some(Session { job, observers, comms, requests, kept }))
+    }
+
+    /// Makes ours for the world; or what the user wants and cannot have, which is the same on every rank. Collective.
+    fn prepare(&self) -> Result<(), String> {
+        if !self.job.serves {
+            // Communicators that are made from it are told apart from now on.
+            let _ = self.comms.member(self.job.mpi.world());
+            return Ok(());
+        }
+        let world = self.comms.prepare(self.job.mpi.world());
+        let group = world.as_ref().map(|member| member.group(self.job.mpi));
+        match group {
+            Some(Ok(mut group)) => self.job.settings.serve(group.parts().0.topology()),
+            Some(Err(Unserved::Fallback(reason))) => {
+                if self.job.mpi.comm_rank(self.job.mpi.world()) == Ok(0) {
+                    eprintln!("allhands: the MPI serves this job: {reason}");
+                }
+                Ok(())
+            }
+            Some(Err(Unserved::Failed(error))) => Err(error.to_string()),
+            // One rank, which has nobody to talk to.
+            None => self.job.settings.serve(&Topology::flat(1).map_err(|error| error.to_string())?),
+        }
     }
 
     /// Something may have been learned: keeps it, if that was not done for some minutes.
@@ -154,6 +199,18 @@ impl Session {
     ) -> Outcome {
         let neighborhood = || member.neighborhood(self.job.mpi, form);
         read(Caller { types: &self.job.types, comm: &member.comm, said, neighborhood: &neighborhood })
+    }
+
+    /// How much a call moves on a communicator whose calls are not ours, if somebody wants to know. Between two groups arguments mean
+    /// something else.
+    pub(super) fn bytes_of_refused(
+        &self,
+        member: &Member,
+        form: Form,
+        read: impl FnOnce(Caller<'_>) -> Outcome,
+    ) -> Option<usize> {
+        let wanted = self.observers.time() && !member.comm.between_groups;
+        wanted.then(|| self.read(member, None, form, read).ok().map(|task| task.bytes)).flatten()
     }
 
     /// Reads the arguments of a call, and puts them into words.

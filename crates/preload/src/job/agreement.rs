@@ -6,7 +6,7 @@ use allhands_mpi::Mpi;
 
 use super::mover::Mover;
 use super::presence::{self, Company};
-use super::settings::{SWITCH, wants_thread};
+use super::settings::{Switch, wants_thread};
 
 /// This build: other sources may choose other algorithms.
 const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ALLHANDS_SOURCES"));
@@ -15,7 +15,9 @@ const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ALLHANDS_SOURC
 pub(crate) enum Agreed {
     /// Ours serve.
     Serve { mover: Option<Mover> },
-    /// The MPI serves this job.
+    /// The MPI serves this job, and all ranks are there to tell of it.
+    Watch,
+    /// The MPI serves this job, and nobody knows more.
     Leave,
 }
 
@@ -54,39 +56,21 @@ pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
     let first = mpi.comm_rank(mpi.world()) == Ok(0);
     match words.verdict() {
         Verdict::Serve { moved } => Ok(Agreed::Serve { mover: mover.filter(|_| moved) }),
-        Verdict::Off => Ok(Agreed::Leave),
+        Verdict::Off => Ok(Agreed::Watch),
         Verdict::OffOnSome => {
             let fact = "ALLHANDS=off on some ranks of this job only, so the MPI serves all of it; set it on all ranks or on none";
             if first {
                 eprintln!("allhands: {fact}");
             }
-            Ok(Agreed::Leave)
+            Ok(Agreed::Watch)
         }
-        Verdict::Versions => {
+        Verdict::Versions { off: true } => Ok(Agreed::Leave),
+        Verdict::Versions { off: false } => {
             let fact = "ranks of this job run under different versions of it, so the MPI serves all of it; install one version";
             if first {
                 eprintln!("allhands: {fact}");
             }
             Ok(Agreed::Leave)
-        }
-    }
-}
-
-/// What `ALLHANDS` says.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Switch {
-    Off,
-    On,
-    /// On, and all programs of the job are under us.
-    Sure,
-}
-
-impl Switch {
-    fn of_this_process() -> Switch {
-        match std::env::var(SWITCH).unwrap_or_default().to_ascii_lowercase().as_str() {
-            "off" | "0" | "no" | "false" => Switch::Off,
-            "on" | "1" | "yes" | "true" => Switch::Sure,
-            _ => Switch::On,
         }
     }
 }
@@ -104,7 +88,10 @@ enum Verdict {
     },
     Off,
     OffOnSome,
-    Versions,
+    /// `off`: on all ranks.
+    Versions {
+        off: bool,
+    },
 }
 
 impl Words {
@@ -120,8 +107,8 @@ impl Words {
     fn verdict(&self) -> Verdict {
         let [build, other, on, off, unmoved, ..] = self.0;
         match (on, off) {
+            _ if build != !other => Verdict::Versions { off: on == 0 },
             (0, _) => Verdict::Off,
-            _ if build != !other => Verdict::Versions,
             (_, 0) => Verdict::Serve { moved: unmoved == 0 },
             _ => Verdict::OffOnSome,
         }
@@ -159,8 +146,9 @@ mod tests {
         assert_eq!(of_all(&[rank(7, true, true), rank(7, true, false)]), Verdict::Serve { moved: false });
         assert_eq!(of_all(&[rank(7, false, true), rank(7, false, true)]), Verdict::Off);
         assert_eq!(of_all(&[rank(7, true, true), rank(7, false, true)]), Verdict::OffOnSome);
-        assert_eq!(of_all(&[rank(7, true, true), rank(8, true, true)]), Verdict::Versions);
-        assert_eq!(of_all(&[rank(u64::MAX, true, true), rank(0, true, true)]), Verdict::Versions);
+        assert_eq!(of_all(&[rank(7, true, true), rank(8, true, true)]), Verdict::Versions { off: false });
+        assert_eq!(of_all(&[rank(u64::MAX, true, true), rank(0, true, true)]), Verdict::Versions { off: false });
+        assert_eq!(of_all(&[rank(7, false, true), rank(8, false, true)]), Verdict::Versions { off: true });
         assert_eq!(of_all(&[rank(0, true, true), rank(0, true, true)]), Verdict::Serve { moved: true });
     }
 }

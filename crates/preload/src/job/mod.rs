@@ -5,9 +5,10 @@ mod inside;
 mod mover;
 mod presence;
 mod settings;
+mod variables;
 
 use allhands_call::Types;
-use allhands_mpi::Mpi;
+use allhands_mpi::{Launcher, Mpi};
 
 use agreement::{Agreed, agree};
 pub(crate) use inside::{inside, is_inside, is_interruptible, waiting};
@@ -21,16 +22,40 @@ pub(crate) struct Job {
     pub(crate) settings: Settings,
     /// What moves requests on, on every rank; without it they are the MPI's.
     pub(crate) mover: Option<Mover>,
+    /// Whether ours serve calls; otherwise the MPI does, and it is only told what it did.
+    pub(crate) serves: bool,
 }
 
 impl Job {
-    /// Lets the ranks agree; none if the MPI serves this job. Collective over the world, of those who are under us.
+    /// Lets the ranks agree; none if the MPI serves this job and nobody wants to know of it. Collective over the world, of those who are under us.
     pub(crate) fn agreed() -> Result<Option<Job>, String> {
         let mpi = allhands_mpi::load().map_err(|error| error.to_string())?;
-        let Agreed::Serve { mover } = agree(mpi)? else { return Ok(None) };
+        if !launched(mpi) {
+            presence::withdraw();
+            return Ok(None);
+        }
+        let (mover, serves) = match agree(mpi)? {
+            Agreed::Serve { mover } => (mover, true),
+            Agreed::Watch => (None, false),
+            Agreed::Leave => return Ok(None),
+        };
         let settings = Settings::agreed(mpi)?;
-        Ok(Some(Job { mpi, types: Types::new(mpi), settings, mover }))
+        let settings = if serves { settings } else { settings.of_watching() };
+        let wanted = serves || settings.report.is_some();
+        Ok(wanted.then(|| Job { mpi, types: Types::new(mpi), settings, mover, serves }))
     }
+}
+
+/// Whether the MPI's own launcher has started the job. Where another has, so that each process is alone, the first says so, and the
+/// program goes on as it would without us.
+fn launched(mpi: &Mpi) -> bool {
+    let speaks = || Launcher::from_environment().is_some_and(|launcher| launcher.rank.unwrap_or(0) == 0);
+    let known = mpi.comm_size(mpi.world()).and_then(|ranks| mpi.check_launcher(ranks));
+    let Err(error @ allhands_mpi::Error::Launcher { .. }) = known else { return true };
+    if speaks() {
+        eprintln!("allhands: {error}");
+    }
+    false
 }
 
 /// The thread level that MPI is to be initialised with, whatever the program asks for: a thread of ours will call it.

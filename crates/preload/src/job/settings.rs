@@ -1,34 +1,46 @@
-//! What the environment asks for. The first rank's decides for all.
+//! What the environment asks for. The first rank's decides for all; what is not understood, on whatever rank, ends the job.
 
 use std::time::Duration;
 
-use allhands::Server;
 use allhands::learn::Setting;
+use allhands::raw::switched;
+use allhands::{Error, Server};
 use allhands_mpi::Mpi;
-use allhands_schedule::{Collective, Knowledge};
+use allhands_schedule::{Collective, Knowledge, Problem, Topology};
 
-/// Of each process: these are agreed on before anything else.
-pub(super) const SWITCH: &str = "ALLHANDS";
-const PROGRESS: &str = "ALLHANDS_PROGRESS";
-
-const ALGORITHM: &str = "ALLHANDS_ALGORITHM";
-const REPORT: &str = "ALLHANDS_REPORT";
-const CHECK: &str = "ALLHANDS_CHECK";
-const TIMEOUT: &str = "ALLHANDS_TIMEOUT";
-const COMPARE: &str = "ALLHANDS_COMPARE";
-/// What these say is read where a job is joined, from the first rank, too.
-const TOPOLOGY: &str = "ALLHANDS_TOPOLOGY";
-const TUNING: &str = "ALLHANDS_TUNING";
-const MACHINE: &str = "ALLHANDS_MACHINE";
-const LEARN: &str = "ALLHANDS_LEARN";
-const SINGLE_COPY: &str = "ALLHANDS_SINGLE_COPY";
+use super::variables::{
+    ALGORITHM, CHECK, COMPARE, LEARN, MACHINE, PROGRESS, REPORT, SINGLE_COPY, SWITCH, TIMEOUT, TOPOLOGY, TUNING,
+    nearest, unknown, value,
+};
 
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
 const IF_IT_CAN: char = '?';
 
+/// Where a parameter is out of its range it is so for any number of ranks.
+const LARGE: &str = "8x8x8";
+
 /// Whether the user wants a thread that moves requests on.
 pub(super) fn wants_thread() -> bool {
-    std::env::var(PROGRESS).as_deref() == Ok("thread")
+    value(PROGRESS).eq_ignore_ascii_case("thread")
+}
+
+/// What the user wants of this process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Switch {
+    Off,
+    On,
+    /// On, and all programs of the job are under us.
+    Sure,
+}
+
+impl Switch {
+    pub(super) fn of_this_process() -> Switch {
+        match switched(&value(SWITCH)) {
+            Some(false) => Switch::Off,
+            Some(true) => Switch::Sure,
+            None => Switch::On,
+        }
+    }
 }
 
 /// Who is to serve a collective, as the user wants it.
@@ -44,8 +56,8 @@ pub(crate) struct Forced {
 pub(crate) struct Settings {
     /// Few, and asked in every call.
     forced: Vec<(Collective, Forced)>,
-    /// Where the report goes: `1` for the standard error, else a file.
-    pub(crate) report: Option<String>,
+    /// Where the report goes: nothing for the standard error, else a file.
+    pub(crate) report: Option<Option<String>>,
     /// Whether ranks compare their calls.
     pub(crate) check: bool,
     /// After how long a collective is late.
@@ -59,39 +71,77 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Those of the world's first rank.
+    /// Those of the world's first rank; or what is wrong with what some rank has set, which is the same on every rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
         let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, LEARN, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY];
-        let mine = names.map(|name| std::env::var(name).unwrap_or_default());
-        let first = shared(mpi, mine.join("\0")).map_err(|error| error.to_string())?;
-        let others = others(mpi, &mine, &first).map_err(|error| error.to_string())?;
+        let mine = names.map(value);
+        let (me, ranks) =
+            mpi.comm_rank(mpi.world()).and_then(|me| Ok((me, mpi.comm_size(mpi.world())?))).map_err(words)?;
+        sound(mpi, me, ranks).map_err(words)?.map_or(Ok(()), Err)?;
+        let first = shared(mpi, mine.join("\0"), 0).map_err(words)?;
+        let others = others(mpi, &mine, &first).map_err(words)?;
         for ((name, value), other) in names.iter().zip(&mine).zip(others) {
-            if let Some(rank) = other.filter(|_| mpi.comm_rank(mpi.world()) == Ok(0)) {
+            if let Some(rank) = other.filter(|_| me == 0) {
                 let value = if value.is_empty() { "not set".into() } else { format!("{value:?}") };
                 eprintln!(
                     "allhands: {name} is {value} on rank 0 and something else on rank {rank}; rank 0's counts for all"
                 );
             }
         }
-        let settings = Settings::read(&first)?;
+        let settings = Settings::read(&first, ranks)?;
         Ok(Settings { log: allhands::raw::logs(), ..settings })
     }
 
-    /// The values of the variables, in their order.
-    fn read(text: &str) -> Result<Settings, String> {
+    /// The values of the variables, in their order, on so many ranks.
+    fn read(text: &str, ranks: usize) -> Result<Settings, String> {
         let mut values = text.split('\0');
         let mut next = || values.next().unwrap_or_default();
         let mut settings = Settings::parse(next())?;
-        settings.report = Some(next().to_owned()).filter(|report| !matches!(report.as_str(), "" | "0"));
+        let report = next();
+        settings.report = match switched(report) {
+            Some(false) => None,
+            Some(true) => Some(None),
+            None => (!report.is_empty()).then(|| Some(report.to_owned())),
+        };
         settings.check = switch(CHECK, next())?;
         settings.timeout = seconds(next())?;
         settings.compare = switch(COMPARE, next())?;
-        settings.learn = Setting::parse(next()).map_err(|error| error.to_string())?;
+        settings.learn = learning(next())?;
+        fitting(next(), ranks)?;
+        let (_tuning, _machine) = (next(), next());
+        switch(SINGLE_COPY, next())?;
         // A comparison that nobody sees would be in vain.
         if settings.compare && settings.report.is_none() {
-            settings.report = Some("1".into());
+            settings.report = Some(None);
         }
         Ok(settings)
+    }
+
+    /// Those of a job that the MPI serves alone: all that is left is to tell what it did.
+    pub(crate) fn of_watching(self) -> Settings {
+        Settings { report: self.report, log: self.log, learn: Setting::Off, ..Settings::default() }
+    }
+
+    /// Whether algorithms that the user names can serve ranks that sit like the job's: known before anything is called. What depends on a
+    /// call besides (an operation, a datatype) is said at that call.
+    pub(crate) fn serve(&self, topology: &Topology) -> Result<(), String> {
+        use allhands_schedule::Error;
+        let large: Topology = LARGE.parse().map_err(|error| format!("{error}"))?;
+        for (collective, Forced { server, if_it_can }) in &self.forced {
+            let Some(choice) = server.choice() else { continue };
+            let on = |topology: &Topology| choice.prepare(&Problem::new(*collective, topology.clone())).err();
+            let named = format!("{collective}={choice}");
+            if let Some(error @ Error::Parameter { .. }) = on(&large) {
+                return Err(misnamed(&named, &error));
+            }
+            // Of a graph nothing is known yet, and on one rank there is nothing to serve.
+            let tried = topology.ranks() > 1 && !collective.has_graph() && !if_it_can;
+            if let Some(error @ (Error::Parameter { .. } | Error::Unservable { .. })) = on(topology).filter(|_| tried) {
+                let remedy = format!("or write {named}? to use it where it can serve");
+                return Err(format!("{ALGORITHM}={named}: {error}; {remedy}"));
+            }
+        }
+        Ok(())
     }
 
     /// `allreduce=nap;allgather=loc-bruck:fan=full;bcast=binomial?`
@@ -103,11 +153,11 @@ impl Settings {
             };
             let (collective, algorithm) =
                 wish.split_once('=').ok_or_else(|| wrong(&format!("{wish:?} names no algorithm")))?;
-            let collective: Collective = collective.trim().parse().map_err(|error| wrong(&format!("{error}")))?;
+            let collective: Collective = collective.trim().parse().map_err(|error| misnamed(text, &error))?;
             let algorithm = algorithm.trim();
             let name = algorithm.strip_suffix(IF_IT_CAN);
             let server = Server::parse(collective, name.unwrap_or(algorithm));
-            let server = server.map_err(|error| wrong(&format!("{error}")))?;
+            let server = server.map_err(|error| misnamed(text, &error))?;
             settings.forced.retain(|(known, _)| *known != collective);
             settings.forced.push((collective, Forced { server, if_it_can: name.is_some() }));
         }
@@ -132,16 +182,86 @@ impl Settings {
     }
 }
 
+fn words(error: allhands_mpi::Error) -> String {
+    error.to_string()
+}
+
+/// What a variable can be set to, where it is set to something else: with the nearest, if one is near.
+fn not_understood(name: &str, value: &str, legal: &[&str]) -> String {
+    let near = nearest(value, legal).map(|near| format!("; the nearest is {near}")).unwrap_or_default();
+    format!("{name}={value} is not understood: set it to {}, or not at all{near}", legal.join(" or "))
+}
+
+/// An algorithm or one of its parameters that does not exist, with the nearest that does.
+fn misnamed(text: &str, error: &allhands_schedule::Error) -> String {
+    use allhands_schedule::Error;
+    let (word, known) = match error {
+        Error::UnknownAlgorithm { name, known, .. } => (name, known.split(", ").collect()),
+        Error::Parameter { value, legal, .. } => (value, legal.split(" or ").collect()),
+        _ => (&String::new(), Vec::new()),
+    };
+    let near = nearest(word, &known).map(|near| format!("; the nearest is {near}")).unwrap_or_default();
+    format!("{ALGORITHM}={text}: {error}{near}")
+}
+
 fn switch(name: &str, value: &str) -> Result<bool, String> {
-    match value {
-        "" | "0" => Ok(false),
-        "1" => Ok(true),
-        _ => Err(format!("{name}={value} is not understood; set it to 1, or not at all")),
+    match switched(value) {
+        None if value.is_empty() => Ok(false),
+        None => Err(not_understood(name, value, &["off", "on"])),
+        Some(on) => Ok(on),
     }
 }
 
+fn learning(value: &str) -> Result<Setting, String> {
+    Setting::parse(value).map_err(|error| {
+        let near = nearest(value, &["off", "on", "frozen"]);
+        format!("{error}{}", near.map(|near| format!("; the nearest is {near}")).unwrap_or_default())
+    })
+}
+
+/// Whether a topology is one, of as many ranks as there are.
+fn fitting(text: &str, ranks: usize) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let topology: Topology = text.parse().map_err(|error| format!("{TOPOLOGY}={text}: {error}"))?;
+    match topology.ranks() {
+        seats if seats == ranks => Ok(()),
+        seats => Err(Error::Seats { topology: text.into(), seats, ranks }.to_string()),
+    }
+}
+
+/// What is wrong with what this process alone can look at.
+fn fault(first: bool) -> Option<String> {
+    let (on, progress) = (value(SWITCH), value(PROGRESS));
+    let of_progress = switched(&progress) == Some(false) || progress.is_empty() || wants_thread();
+    match () {
+        () if switched(&on).is_none() && !on.is_empty() => Some(not_understood(SWITCH, &on, &["off", "on"])),
+        () if !of_progress => Some(not_understood(PROGRESS, &progress, &["thread", "off"])),
+        () => unknown().or_else(|| {
+            let named = first.then(allhands::raw::check_named)?;
+            named.err().map(|(variable, fact)| format!("what {variable} names cannot be used: {fact}"))
+        }),
+    }
+}
+
+/// What is wrong on the first rank on which something is, for all of them. Collective.
+fn sound(mpi: &Mpi, me: usize, ranks: usize) -> allhands_mpi::Result<Option<String>> {
+    let mine = fault(me == 0);
+    let mut word = if mine.is_some() { (ranks - me) as u64 } else { 0 };
+    let constants = mpi.constants();
+    // SAFETY: one word in place on every rank.
+    unsafe {
+        let (own, max) = (mpi.in_place().cast_const(), constants.ops.max);
+        mpi.allreduce(own, (&raw mut word).cast(), 1, constants.types.uint64_t, max, mpi.world())?;
+    }
+    let Some(speaker) = (word > 0).then(|| ranks - word as usize) else { return Ok(None) };
+    let fact = shared(mpi, mine.unwrap_or_default(), speaker)?;
+    Ok(Some(if speaker == 0 { fact } else { format!("rank {speaker}: {fact}") }))
+}
+
 fn seconds(value: &str) -> Result<Option<Duration>, String> {
-    if matches!(value, "" | "0") {
+    if value.is_empty() || switched(value) == Some(false) {
         return Ok(None);
     }
     let time = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -149,18 +269,18 @@ fn seconds(value: &str) -> Result<Option<Duration>, String> {
     time.filter(|time| !time.is_zero()).map(Some).ok_or_else(wrong)
 }
 
-/// The first rank's text.
-fn shared(mpi: &Mpi, text: String) -> allhands_mpi::Result<String> {
+/// A rank's text.
+fn shared(mpi: &Mpi, text: String, rank: usize) -> allhands_mpi::Result<String> {
     let (types, world) = (&mpi.constants().types, mpi.world());
     let mut length = text.len() as u64;
     // SAFETY: one word on every rank.
-    unsafe { mpi.bcast((&raw mut length).cast(), 1, types.uint64_t, 0, world)? };
+    unsafe { mpi.bcast((&raw mut length).cast(), 1, types.uint64_t, rank as i32, world)? };
     let mut bytes = text.into_bytes();
     bytes.resize(length as usize, 0);
     // The address of no bytes might be one that means something.
     if length > 0 {
         // SAFETY: as many bytes on every rank.
-        unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), types.byte, 0, world)? };
+        unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), types.byte, rank as i32, world)? };
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -213,37 +333,82 @@ mod tests {
 
     #[test]
     fn variables_come_in_their_order() {
-        let settings = Settings::read(&["bcast=mpi", "report.html", "1", "0.5", "1", "off"].join("\0")).unwrap();
+        let read = |values: &[&str]| Settings::read(&values.join("\0"), 4);
+        let settings = read(&["bcast=mpi", "report.html", "1", "0.5", "1", "off", "2x2", "", "", "off"]).unwrap();
         assert!(settings.leaves(Collective::Bcast));
-        assert_eq!(settings.report.as_deref(), Some("report.html"));
+        assert_eq!(settings.report, Some(Some("report.html".into())));
         assert_eq!((settings.check, settings.compare), (true, true));
         assert_eq!(settings.timeout, Some(Duration::from_millis(500)));
-        assert_eq!(Settings::read(&["", "0", "0", "0", "0"].join("\0")).unwrap(), Settings::default());
-        assert_eq!(
-            Settings::read(&["", "", "", "", "1"].join("\0")).unwrap().report.as_deref(),
-            Some("1"),
-            "a comparison is seen"
-        );
+        for off in ["", "0", "off", "OFF", "No", "false"] {
+            assert_eq!(read(&["", off, off, off, off, "", "", "", "", off]).unwrap(), Settings::default(), "{off}");
+        }
+        for on in ["1", "on", "Yes", "TRUE"] {
+            assert_eq!(read(&["", on]).unwrap().report, Some(None), "{on}");
+        }
+        assert_eq!(read(&["", "", "", "", "1"]).unwrap().report, Some(None), "a comparison is seen");
         for (values, fact) in [
-            (["", "", "yes", "", ""], "ALLHANDS_CHECK=yes is not understood; set it to 1, or not at all"),
-            (["", "", "", "soon", ""], "ALLHANDS_TIMEOUT=soon is no time; give it in seconds, such as 30 or 0.5"),
-            (["", "", "", "-1", ""], "ALLHANDS_TIMEOUT=-1 is no time; give it in seconds, such as 30 or 0.5"),
-            (["", "", "", "", "2"], "ALLHANDS_COMPARE=2 is not understood; set it to 1, or not at all"),
+            (vec!["", "", "y"], "ALLHANDS_CHECK=y is not understood: set it to off or on, or not at all"),
+            (vec!["", "", "", "soon"], "ALLHANDS_TIMEOUT=soon is no time; give it in seconds, such as 30 or 0.5"),
+            (vec!["", "", "", "-1"], "ALLHANDS_TIMEOUT=-1 is no time; give it in seconds, such as 30 or 0.5"),
+            (
+                vec!["", "", "", "", "onn"],
+                "ALLHANDS_COMPARE=onn is not understood: set it to off or on, or not at all; the nearest is on",
+            ),
+            (
+                vec!["", "", "", "", "", "frosen"],
+                "ALLHANDS_LEARN=frosen is not understood; set it to off, frozen, or a file whose name ends in .toml, or not at all; the nearest is frozen",
+            ),
+            (
+                vec!["", "", "", "", "", "", "3x2"],
+                "the topology 3x2 has 6 seats, but there are 4 ranks; give every rank one",
+            ),
         ] {
-            assert_eq!(Settings::read(&values.join("\0")).unwrap_err(), fact);
+            assert_eq!(read(&values).unwrap_err(), fact);
+        }
+    }
+
+    #[test]
+    fn algorithms_are_checked_before_they_are_called() {
+        let serve = |text: &str, topology: &str| {
+            let settings = Settings::parse(text).unwrap();
+            settings.serve(&topology.parse().unwrap()).err()
+        };
+        assert_eq!(
+            serve("allreduce=nap:fan=ful", "2x2").unwrap(),
+            "ALLHANDS_ALGORITHM=allreduce=nap:fan=ful: nap: fan=ful is not known; legal is paper or full; the nearest is full"
+        );
+        let unservable = serve("allgather=neighbor-exchange", "3").unwrap();
+        assert!(
+            unservable.starts_with("ALLHANDS_ALGORITHM=allgather=neighbor-exchange: neighbor-exchange needs ")
+                && unservable.ends_with("; or write allgather=neighbor-exchange? to use it where it can serve"),
+            "{unservable}"
+        );
+        for (fine, topology) in [
+            ("allgather=neighbor-exchange?", "3"),
+            ("allgather=neighbor-exchange", "4"),
+            ("allgather=neighbor-exchange", "1"),
+            ("allgather=bruck:radix=8?", "4"),
+            ("allreduce=cyclic-shift", "4"),
+            ("allreduce=nap:fan=full;bcast=mpi;neighbor_alltoall=direct", "2x2"),
+        ] {
+            assert_eq!(serve(fine, topology), None, "{fine}");
         }
     }
 
     #[test]
     fn what_is_not_understood_is_said() {
-        for (text, fact) in [
-            ("allreduce", "\"allreduce\" names no algorithm"),
-            ("reduceall=nap", "reduceall"),
-            ("allreduce=bruck", "allreduce has no algorithm \"bruck\""),
+        for (text, fact, remedy) in [
+            (
+                "allreduce",
+                "\"allreduce\" names no algorithm",
+                "; write collective=algorithm, with semicolons between several",
+            ),
+            ("reduceall=nap", "reduceall", ""),
+            ("allreduce=napp", "allreduce has no algorithm \"napp\"", "; the nearest is nap"),
         ] {
             let message = Settings::parse(text).unwrap_err();
             assert!(message.starts_with("ALLHANDS_ALGORITHM=") && message.contains(fact), "{message}");
-            assert!(message.ends_with("write collective=algorithm, with semicolons between several"), "{message}");
+            assert!(message.ends_with(remedy), "{message}");
         }
     }
 }

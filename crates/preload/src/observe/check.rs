@@ -96,7 +96,7 @@ impl Observer for Check {
         true
     }
 
-    fn meets(&self, comm: &Communicator) {
+    fn meets(&self, comm: &Communicator, _: Option<u64>) {
         let alone = !comm.between_groups && comm.size == 1 && comm.handle != self.mpi.comm_self();
         if alone && self.one_rank {
             self.private(comm);

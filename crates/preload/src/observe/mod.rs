@@ -11,5 +11,5 @@ mod turns;
 mod watch;
 
 pub(crate) use lessons::Lessons;
-pub(crate) use observer::{Announced, By, Served, Stay, Turn};
+pub(crate) use observer::{Announced, By, Served, Stay, Turn, started};
 pub(crate) use observers::{Choices, Observers};

@@ -23,7 +23,8 @@ pub(crate) trait Observer: Send + Sync {
     }
 
     /// The program calls with a communicator for the first time. Not collective.
-    fn meets(&self, _comm: &Communicator) {}
+    /// `lineage`: what all its ranks know it by, if they do; 0 of the world.
+    fn meets(&self, _comm: &Communicator, _lineage: Option<u64>) {}
 
     /// Ranks may wait for each other now, and perhaps not when the first call comes. Collective.
     fn prepares(&self, _comm: &Communicator) {}
@@ -46,6 +47,9 @@ pub(crate) trait Observer: Send + Sync {
 
     /// A call was served.
     fn served(&self, _call: &Served<'_>) {}
+
+    /// The program has spent time in point-to-point, or in a call that begins or completes requests.
+    fn spends(&self, _time: Duration) {}
 
     /// Runs that are under way are being moved on.
     fn looks(&self) {}
@@ -91,14 +95,22 @@ pub(crate) struct Turn {
 
 /// A call that was served.
 pub(crate) struct Served<'a> {
-    /// As the report has it: `allreduce`, `iallreduce`, `allreduce_init`.
+    /// As the report has it: `allreduce`, `iallreduce`, `allreduce_init`, `allreduce_start`.
     pub(crate) name: &'a str,
+    /// None where MPI refuses it.
+    pub(crate) comm: Option<&'a Communicator>,
     /// None where it was passed on before they were known.
     pub(crate) bytes: Option<usize>,
     pub(crate) by: By<'a>,
-    pub(crate) time: Duration,
+    /// None of what is under way when the call returns.
+    pub(crate) time: Option<Duration>,
     /// Of a call that is compared.
     pub(crate) turn: Option<(Collective, Turn)>,
+}
+
+/// What the start of a persistent collective is called in the report: `allreduce_start` of `allreduce_init`.
+pub(crate) fn started(name: &str) -> String {
+    format!("{}_start", name.strip_suffix("_init").unwrap_or(name))
 }
 
 /// Who served a call.

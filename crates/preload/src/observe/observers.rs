@@ -1,7 +1,8 @@
 //! All observers of a job, asked as one.
 
+use std::time::Duration;
+
 use allhands_call::{Communicator, Unserved};
-use allhands_mpi::Mpi;
 use allhands_schedule::Collective;
 
 use super::check::Check;
@@ -10,7 +11,7 @@ use super::observer::{Announced, Observer, Served, Stay, Turn};
 use super::report::Report;
 use super::turns::Turns;
 use super::watch::Watch;
-use crate::job::Settings;
+use crate::job::{Job, Settings};
 
 /// Those that the user asks for.
 pub(crate) struct Observers {
@@ -27,7 +28,8 @@ pub(crate) struct Choices {
 
 impl Observers {
     /// Collective over the world.
-    pub(crate) fn new(mpi: &'static Mpi, settings: &Settings, choices: &Choices) -> Result<Observers, String> {
+    pub(crate) fn new(job: &Job, choices: &Choices) -> Result<Observers, String> {
+        let (mpi, settings) = (job.mpi, &job.settings);
         let mut all: Vec<Box<dyn Observer>> = Vec::new();
         if let Some(most) = settings.timeout {
             all.push(Box::new(Watch::new(mpi, most)?));
@@ -36,11 +38,12 @@ impl Observers {
             let check = Check::new(mpi, choices.private_for_one_rank).map_err(|error| error.to_string())?;
             all.push(Box::new(check));
         }
-        if settings.compare {
+        let Settings { compare, .. } = *settings;
+        if compare {
             all.push(Box::new(Turns::default()));
         }
         if let Some(wanted) = &settings.report {
-            all.push(Box::new(Report::new(mpi, wanted)));
+            all.push(Box::new(Report::new(mpi, wanted.as_deref(), (!job.serves, compare))));
         }
         let listens = all.iter().any(|observer| observer.listens());
         let times = all.iter().any(|observer| observer.times());
@@ -63,8 +66,8 @@ impl Observers {
         self.times
     }
 
-    pub(crate) fn meet(&self, comm: &Communicator) {
-        self.all.iter().for_each(|observer| observer.meets(comm));
+    pub(crate) fn meet(&self, comm: &Communicator, lineage: Option<u64>) {
+        self.all.iter().for_each(|observer| observer.meets(comm, lineage));
     }
 
     pub(crate) fn prepare(&self, comm: &Communicator) {
@@ -89,6 +92,10 @@ impl Observers {
 
     pub(crate) fn served(&self, call: &Served<'_>) {
         self.all.iter().for_each(|observer| observer.served(call));
+    }
+
+    pub(crate) fn spend(&self, time: Duration) {
+        self.all.iter().for_each(|observer| observer.spends(time));
     }
 
     pub(crate) fn look(&self) {

@@ -10,8 +10,8 @@ use allhands_call::Communicator;
 use allhands_schedule::Collective;
 
 use super::observer::{Observer, Turn};
-use super::report::class;
 use allhands_call::locks::lock;
+use allhands_report::class;
 
 /// Calls of one collective and size class; none where ranks do not know how much the others move.
 type Kind = (Collective, Option<u64>);

@@ -1,20 +1,20 @@
 //! A run that was begun by the program, and its end.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use allhands::Error;
 use allhands::raw::RawPlan;
-use allhands_call::{Staged, Unserved};
+use allhands_call::{Communicator, Staged, Unserved};
 use allhands_mpi::{Handle, Mpi};
 
 use super::deferred_free::Lasting;
 use super::proxies::{Proxies, Proxy};
 use crate::groups::Chosen;
-use crate::observe::{By, Observers, Served};
+use crate::observe::{By, Observers, Served, started};
 use allhands_call::locks::lock;
 
 /// How many runs are under way.
@@ -40,8 +40,9 @@ pub(crate) struct Origin {
     pub(crate) function: &'static str,
     pub(crate) name: &'static str,
     pub(crate) comm: Handle,
-    /// When it began, if somebody wants to know.
-    pub(crate) began: Option<Instant>,
+    pub(crate) on: Communicator,
+    /// Whether somebody wants to know of it.
+    pub(crate) told: bool,
 }
 
 /// A run that was begun by the program.
@@ -114,10 +115,11 @@ impl Endings {
     /// A run is through: the program gets to know when it asks.
     pub(super) fn end(&self, run: Run, outcome: Result<(), Unserved>, chosen: Option<&Chosen>) {
         let Run { asked, proxy, origin, .. } = run;
-        if let Some(began) = origin.began {
+        if origin.told {
             let by = chosen.map_or(By::Nobody, Chosen::as_server);
-            let bytes = Some(asked.task.bytes);
-            self.observers.served(&Served { name: origin.name, bytes, by, time: began.elapsed(), turn: None });
+            let name = if proxy.persistent { Cow::Owned(started(origin.name)) } else { origin.name.into() };
+            let (comm, bytes) = (Some(&origin.on), Some(asked.task.bytes));
+            self.observers.served(&Served { name: &name, comm, bytes, by, time: None, turn: None });
         }
         if let Err(Unserved::Failed(error)) = outcome {
             let failure = Failure { function: origin.function, comm: origin.comm, error };

@@ -192,13 +192,12 @@ impl Requests {
         let Some(mut group) = member.made().map(lock) else { return };
         let (_, lines) = group.parts();
         let Some(asked) = lines.asked(*line) else { return };
-        let origin = Origin { began: origin.began.map(|_| std::time::Instant::now()), ..*origin };
         // SAFETY: the program's memory is as it says.
         match unsafe { asked.task.stage(self.endings.mpi()) } {
-            Ok(staged) => lines.push(*line, Run::new(asked, staged, *proxy, origin)),
+            Ok(staged) => lines.push(*line, Run::new(asked, staged, *proxy, *origin)),
             // MPI has started its request, which ends at once.
             Err(unserved) => {
-                let run = Run::new(asked, Staged::default(), *proxy, origin);
+                let run = Run::new(asked, Staged::default(), *proxy, *origin);
                 self.endings.end(run, Err(unserved), None);
             }
         }

@@ -1,33 +1,33 @@
 //! What was called, who served it, and why: one report over all ranks, at `MPI_Finalize`.
 
 mod calls;
-mod html;
-mod learning;
+mod place;
 mod samples;
-mod table;
-mod units;
-mod whole;
 
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use allhands_mpi::Mpi;
-
-use super::lessons::Lessons;
-use super::observer::{Observer, Served, Turn};
-use calls::Calls;
-use learning::Learning;
-pub(super) use units::class;
-use whole::{Part, Whole};
-
+use allhands_call::Communicator;
 use allhands_call::locks::lock;
+use allhands_mpi::Mpi;
+use allhands_report::{Job, Learning, Lesson, Part, Tried, Whole};
+
+use super::lessons::{Learned, Lessons};
+use super::observer::{Observer, Served};
+use calls::Calls;
+use place::Seat;
 
 /// The calls of this rank, and where the report goes.
 pub(super) struct Report {
     mpi: &'static Mpi,
-    /// `1` for the standard error, else a file.
-    wanted: String,
+    /// Nothing for the standard error, else a file.
+    wanted: Option<String>,
+    /// Whether ours are switched off, and whether they take turns with the MPI's own.
+    off: bool,
+    compares: bool,
     calls: Calls,
+    seat: Seat,
     /// The machine, and what was learned.
     learned: Mutex<Option<(Option<String>, Option<Learning>)>>,
 }
@@ -37,15 +37,24 @@ impl Observer for Report {
         true
     }
 
+    fn meets(&self, comm: &Communicator, lineage: Option<u64>) {
+        self.calls.meets(comm, lineage);
+    }
+
     fn served(&self, call: &Served<'_>) {
-        self.calls.note(call.name, call.bytes, &call.by, call.time);
-        if let Some((collective, Turn { ours, counts: true })) = call.turn {
-            self.calls.compared(collective, call.bytes, ours, call.time);
-        }
+        self.calls.note(call);
+    }
+
+    fn spends(&self, time: Duration) {
+        self.calls.spends(time);
+    }
+
+    fn forgets(&self, comm: &Communicator) {
+        self.calls.forgets(comm);
     }
 
     fn learned(&self, lessons: &Lessons) {
-        *lock(&self.learned) = Some((lessons.machine.clone(), Learning::of(lessons)));
+        *lock(&self.learned) = Some((lessons.machine.clone(), learning(lessons)));
     }
 
     fn publishes(&self) {
@@ -57,14 +66,23 @@ impl Observer for Report {
 
 impl Report {
     /// `wanted`: where it goes.
-    pub(super) fn new(mpi: &'static Mpi, wanted: &str) -> Report {
-        Report { mpi, wanted: wanted.into(), calls: Calls::default(), learned: Mutex::default() }
+    pub(super) fn new(mpi: &'static Mpi, wanted: Option<&str>, (off, compares): (bool, bool)) -> Report {
+        Report {
+            mpi,
+            wanted: wanted.map(String::from),
+            off,
+            compares,
+            calls: Calls::default(),
+            seat: Seat::new(),
+            learned: Mutex::default(),
+        }
     }
 
     /// Brings the calls of all ranks to the first, which writes them to where the user wants them. Collective over the world.
     fn publish(&self) -> allhands_mpi::Result<()> {
         let mpi = self.mpi;
-        let mine = serde_json::to_string(&self.calls.part()).unwrap_or_default();
+        let mine = Part { place: self.seat.place(), ..self.calls.part() };
+        let mine = serde_json::to_string(&mine).unwrap_or_default();
         let texts = gather(mpi, mine.into_bytes())?;
         if texts.is_empty() {
             return Ok(());
@@ -74,9 +92,37 @@ impl Report {
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
         let (machine, learned) = lock(&self.learned).take().unwrap_or_default();
-        write(&Whole { machine, learned, ..Whole::of(parts, name, topology) }, &self.wanted);
+        let job = Job { mpi: name, off: self.off, topology, compares: self.compares, machine, learned };
+        write(&Whole::of(parts, job), self.wanted.as_deref());
         Ok(())
     }
+}
+
+/// What was learned, as the report has it.
+fn learning(lessons: &Lessons) -> Option<Learning> {
+    let (gained, spent) = lessons.sums();
+    let row = |Learned { ranks, lesson, .. }: &Learned| Lesson {
+        collective: lesson.collective.name().into(),
+        up_to_bytes: lesson.bytes,
+        ranks: *ranks,
+        calls: lesson.calls,
+        server: lesson.server.to_string(),
+        settled: lesson.settled,
+        tried: lesson
+            .tried
+            .iter()
+            .map(|time| Tried {
+                algorithm: time.algorithm.clone(),
+                median_us: time.median_us,
+                p10_us: time.p10_us,
+                p90_us: time.p90_us,
+                samples: time.samples,
+            })
+            .collect(),
+        gained_seconds: lesson.gained,
+        spent_seconds: lesson.spent,
+    };
+    Learning::new(gained, spent, lessons.all.iter().map(row).collect())
 }
 
 /// Every rank's bytes on the first rank; nothing on the others.
@@ -108,16 +154,16 @@ fn gather(mpi: &Mpi, mine: Vec<u8>) -> allhands_mpi::Result<Vec<Vec<u8>>> {
 }
 
 /// To the standard error, or into a file.
-fn write(whole: &Whole, wanted: &str) {
-    if wanted == "1" {
-        eprint!("{}", table::text(whole));
+fn write(whole: &Whole, wanted: Option<&str>) {
+    let Some(wanted) = wanted else {
+        eprint!("{}", whole.text());
         return;
-    }
+    };
     let path = Path::new(wanted);
     let text = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => serde_json::to_string_pretty(whole).unwrap_or_default() + "\n",
-        Some("html") => html::page(whole),
-        _ => table::text(whole),
+        Some("json") => whole.json(),
+        Some("html") => whole.page(),
+        _ => whole.text(),
     };
     if let Err(error) = replace(path, &text) {
         eprintln!("allhands: the report cannot be written to {wanted}: {error}; name another file in ALLHANDS_REPORT");
@@ -141,4 +187,20 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.txt");
+        for text in ["one", "two"] {
+            replace(&path, text).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        assert!(replace(&folder.path().join("nowhere/report.txt"), "three").is_err());
+        replace(Path::new("/dev/null"), "no file").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

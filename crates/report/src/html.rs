@@ -4,18 +4,25 @@
 
 use std::borrow::Cow;
 
-use super::learning::{LEARNED, Learning};
-use super::units::{size, time, up_to};
-use super::whole::{Compared, Gain, Row, Share, Whole};
+use crate::bottom::uncompared;
+use crate::compared::Compared;
+use crate::learning::{LEARNED, Learning};
+use crate::table::{CALLS, ESTIMATES, REQUESTS, by, is_estimate, sides, spent, waiting};
+use crate::units::{size, time, up_to};
+use crate::whole::{Row, Share, Whole};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-pub(super) fn page(whole: &Whole) -> String {
+pub(crate) fn page(whole: &Whole) -> String {
     let title = format!("Collectives of {} ranks", whole.ranks);
-    let (bars, calls) = (chart(&whole.shares), calls(&whole.rows));
-    let (facts, compared, learned) = (facts(whole), compared(&whole.compared), learned(whole.learned.as_ref()));
-    let mpi = escaped(&whole.mpi);
+    let (bars, calls) = (chart(&whole.shares), calls(whole));
+    let (facts, compared, learned) = (facts(whole), compared(whole), learned(whole.learned.as_ref()));
+    let (mpi, bottom) = (escaped(&whole.mpi), escaped(&whole.bottom_line));
+    let notes: String = whole.warnings.iter().map(|note| format!("<p>Note: {}</p>\n", escaped(note))).collect();
+    let waits =
+        whole.waits.iter().filter(|wait| wait.matters(whole)).map(|wait| waiting(whole, wait)).chain([spent(whole)]);
+    let waits: String = waits.map(|sentence| format!("<p>{}</p>\n", escaped(&sentence))).collect();
     format!(
         "<!DOCTYPE html>
 <html lang=\"en\">
@@ -30,10 +37,11 @@ pub(super) fn page(whole: &Whole) -> String {
 <main>
 <h1>{title}</h1>
 <p>on {mpi}</p>
-{facts}<h2>Where the time went</h2>
-<p>Time that a rank spent in each collective, waiting for others included; the mean of all ranks.</p>
+<p><strong>{bottom}</strong></p>
+{notes}{facts}<h2>Where the time went</h2>
+{waits}<p>Time that a rank spent in each collective, waiting for others included; the mean of all ranks.</p>
 {bars}{compared}{learned}<h2>Calls</h2>
-<p>Calls and data of all ranks together, time of the rank that took longest; bytes of a block or a vector.</p>
+<p>{CALLS}</p>
 {calls}<footer>allhands {version}</footer>
 </main>
 <script>
@@ -136,57 +144,75 @@ fn number(text: String, value: impl ToString) -> Cell {
     (text, value.to_string(), "number")
 }
 
-fn calls(rows: &[Row]) -> String {
-    let headings = ["collective", "bytes", "ranks", "calls", "data", "time", "served by", "why"];
-    table(
+/// Nothing where nothing was called.
+fn calls(whole: &Whole) -> String {
+    if whole.rows.is_empty() {
+        return String::new();
+    }
+    let headings = ["collective", "bytes", "communicator", "calls", "data", "time", "a call", "served by", "why"];
+    let table = table(
         &headings,
-        rows.iter().map(|row| {
-            let (by, why) = row.served();
-            let Row { key, tally } = row;
+        whole.rows.iter().map(|row| {
+            let (by, why) = by(row);
+            let Row { key, calls, bytes, seconds, .. } = row;
+            let timed = |seconds: f64| match row.is_request() {
+                true => number("-".into(), -1),
+                false => number(time(seconds), seconds),
+            };
             vec![
                 word(&key.collective, ""),
                 number(up_to(key.up_to_bytes), key.up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
-                number(tally.ranks.to_string(), tally.ranks),
-                number(tally.calls.to_string(), tally.calls),
-                number(size(tally.bytes), tally.bytes),
-                number(time(tally.seconds), tally.seconds),
+                word(&whole.name(key.on), ""),
+                number(calls.to_string(), calls),
+                number(size(*bytes), bytes),
+                timed(*seconds),
+                timed(seconds / row.each().max(1.0)),
                 word(by, if key.algorithm.is_some() { "served" } else { "served theirs" }),
                 word(why, "why"),
             ]
         }),
-    )
+    );
+    let estimates = whole.rows.iter().any(|row| is_estimate(by(row).1)).then_some(ESTIMATES);
+    let requests = whole.rows.iter().any(Row::is_request).then_some(REQUESTS);
+    let words: String =
+        [requests, estimates].iter().flatten().map(|words| format!("<p>{}</p>\n", escaped(words))).collect();
+    words + &table
 }
 
 /// Nothing where nothing was compared.
-fn compared(all: &[Compared]) -> String {
-    if all.is_empty() {
+fn compared(whole: &Whole) -> String {
+    if whole.compared.is_empty() {
         return String::new();
     }
-    let headings = ["collective", "bytes", "ranks", "calls", "ours", "the MPI's", "ours is"];
-    let table = table(
-        &headings,
-        all.iter().map(|compared| {
-            let Compared { collective, up_to_bytes, ours, mpi, ranks } = compared;
-            let class = match Gain::of(compared) {
-                Gain::None => "",
-                Gain::Faster(_) => "good",
-                Gain::Slower(_) => "bad",
-            };
-            vec![
-                word(collective, ""),
-                number(up_to(*up_to_bytes), up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
-                number(ranks.to_string(), ranks),
-                number(format!("{}+{}", ours.calls, mpi.calls), ours.calls),
-                number(time(ours.seconds), ours.seconds),
-                number(time(mpi.seconds), mpi.seconds),
-                (Gain::of(compared).to_string(), (mpi.seconds / ours.seconds.max(1e-12)).to_string(), class),
-            ]
-        }),
-    );
+    let headings = ["collective", "bytes", "communicator", "calls", "ours", "the MPI's", "ours is"];
+    let row = |one: &Compared| {
+        let [collective, bytes, calls, ours, mpi, verdict] = sides(one);
+        let class = match &verdict {
+            said if said.contains("faster") => "good",
+            said if said.contains("slower") => "bad",
+            _ => "",
+        };
+        vec![
+            word(&collective, ""),
+            number(bytes, one.up_to_bytes.map_or(-1.0, |bytes| bytes as f64)),
+            word(&whole.name(one.on), ""),
+            number(calls, one.ours.calls),
+            number(ours, one.ours.seconds),
+            number(mpi, one.mpi.seconds),
+            (verdict, (one.mpi.mean_seconds / one.ours.mean_seconds.max(1e-12)).to_string(), class),
+        ]
+    };
+    let table = table(&headings, whole.compared.iter().map(row));
+    let odd = match whole.compared.iter().any(Compared::is_odd) {
+        true => "<p>* The medians say something else: some calls took much longer than most.</p>\n",
+        false => "",
+    };
+    let left: String =
+        uncompared(whole).iter().map(|left| format!("<p>Not compared: {}</p>\n", escaped(left))).collect();
     format!(
         "<h2>Ours against the MPI's own</h2>
-<p>They took turns: the median time of a call on a rank, the mean of all ranks.</p>
-{table}"
+<p>They took turns: the median of a rank's calls, nine of ten below (the mean of all ranks), and what ours is worth by the sums.</p>
+{table}{odd}{left}"
     )
 }
 
