@@ -34,7 +34,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Those that this process may run on: `Cpus_allowed_list:	0-3,8`.
+/// Those that this process may run on: `Cpus_allowed_list: 0-3,8`.
 fn cores() -> Vec<usize> {
     let status = read("/proc/self/status");
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
