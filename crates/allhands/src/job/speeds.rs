@@ -206,7 +206,8 @@ fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8
     }
     let mut long: Option<Duration> = None;
     for _ in 0..trial.most {
-        if begun.elapsed() + long.unwrap_or(short) > time {
+        // The first is begun whenever there is time left: without it nothing is known of bytes.
+        if begun.elapsed() + long.unwrap_or_default() > time {
             break;
         }
         let (took, _) = ask(&wires[..1], trial.long)?;

@@ -48,7 +48,7 @@ const TOO_SOON: f64 = 0.02;
 
 impl Machine {
     /// The same machine, but with messages that take as long as was measured: this one says what was not. What makes no sense is as if
-    /// nobody had tried. Overheads grow to the gap between messages, if that was measured: a network's delay keeps no rank busy.
+    /// nobody had tried. Overheads of messages that do not wait grow to the gap between them, if that was measured: a network's delay keeps no rank busy.
     pub fn fitted(&self, fit: &Fit) -> Machine {
         let mut machine = self.clone();
         let mut found = Vec::new();
@@ -117,7 +117,9 @@ impl Level {
         for protocol in &mut self.protocols {
             let messages = if protocol.rendezvous { MESSAGES_OF_A_RENDEZVOUS } else { 1.0 };
             protocol.latency = (protocol.latency + messages * (latency - short.latency)).max(latency);
-            protocol.overhead = gap.map_or(protocol.overhead, |gap| protocol.overhead.max(gap)).min(protocol.latency);
+            // What is sent after asking travels while its rank does something else.
+            let busy = gap.filter(|_| !protocol.rendezvous).unwrap_or(0.0);
+            protocol.overhead = protocol.overhead.max(busy).min(protocol.latency);
             if let Some(crowd) = &mut protocol.crowd {
                 crowd.latency = (crowd.latency + messages * (latency - short.latency)).max(protocol.latency);
             }
