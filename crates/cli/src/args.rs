@@ -116,7 +116,7 @@ pub(crate) fn machine(name: &str) -> Result<Machine> {
     if path.extension().is_some() || path.components().count() > 1 {
         let text = read(path, "machine file")?;
         if text.parse::<Tuning>().is_ok() {
-            let beside = path.with_extension("machine.toml");
+            let beside = allhands::machine_file(path);
             return Err(Failure::Usage(format!(
                 "--machine {name} is a tuning file; name the machine file that `allhands tune` wrote beside it, {}",
                 beside.display()

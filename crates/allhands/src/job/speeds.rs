@@ -176,7 +176,7 @@ fn take_part(
 }
 
 /// The shortest time that a message took, and the shortest gap between those to several. Two short ones are sent to each in any case, the first of which may
-/// make connections; after that, none for which there is no time left. Long ones come second, and have the greater part of the time.
+/// make connections; after that, none for which there is no time left, but for one long one, if there is any. Long ones have the greater part of the time.
 fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
     // How long it takes until the first answer has come, and all have.
     let mut ask = |wires: &[W], bytes: usize| -> Result<(Duration, Duration)> {
