@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::Wish;
+use crate::conformance::Args;
 use crate::fortran::Fortran;
 use crate::launch::launch;
 use crate::libraries::Library;
@@ -31,10 +31,10 @@ const DIALECTS: [(&str, &str, &str); 4] =
 
 const MOST: Duration = Duration::from_secs(60);
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
     header::check()?;
-    run(&wish.libraries()?)
+    run(&args.libraries()?)
 }
 
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {

@@ -18,26 +18,26 @@ const SETTINGS: [(&str, &str); 2] = [("ALLHANDS_SINGLE_COPY", "off"), ("ALLHANDS
 const MOST: Duration = Duration::from_secs(120);
 
 /// What is to be run.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     pub(crate) library: Option<String>,
     ranks: Option<usize>,
     cases: usize,
 }
 
-impl Wish {
+impl Args {
     /// `[LIBRARY] [-n RANKS] [--cases C]`, in any order.
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { library: None, ranks: None, cases: 100 };
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
+        let mut args = Args { library: None, ranks: None, cases: 100 };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
-                "-n" => wish.ranks = Some(words.next()?.parse().ok()?),
-                "--cases" => wish.cases = words.next()?.parse().ok()?,
-                name if !name.starts_with('-') && wish.library.is_none() => wish.library = Some(name.into()),
+                "-n" => args.ranks = Some(words.next()?.parse().ok()?),
+                "--cases" => args.cases = words.next()?.parse().ok()?,
+                name if !name.starts_with('-') && args.library.is_none() => args.library = Some(name.into()),
                 _ => return None,
             }
         }
-        Some(wish)
+        Some(args)
     }
 
     /// The libraries that are meant.
@@ -49,9 +49,9 @@ impl Wish {
     }
 }
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
-    run(&build()?, &wish.libraries()?, wish)
+    run(&build()?, &args.libraries()?, args)
 }
 
 /// Builds the program once for all launches; where cargo put it.
@@ -66,22 +66,22 @@ pub(crate) fn example(name: &str) -> Result<PathBuf> {
 
 /// Two jobs for every library and number of ranks: seated as the ranks really are, and as they are told. Stops at the first
 /// that fails.
-pub(crate) fn run(program: &Path, libraries: &[Library], wish: &Wish) -> Result<()> {
+pub(crate) fn run(program: &Path, libraries: &[Library], args: &Args) -> Result<()> {
     let begun = Instant::now();
     let borrowed = example("borrowed")?;
     let filter = example("fourier_filter")?;
     filters(Command::new(&filter), "8 thread ranks")?;
     let libraries: Vec<&Library> = libraries.iter().filter(|library| library.reduces()).collect();
     for (index, library) in libraries.iter().enumerate() {
-        match wish.ranks {
-            Some(ranks) => one(program, library, ranks, None, index, wish.cases)?,
+        match args.ranks {
+            Some(ranks) => one(program, library, ranks, None, index, args.cases)?,
             None => {
                 for (ranks, nodes) in RANKS {
-                    one(program, library, ranks, None, index, wish.cases)?;
-                    one(program, library, ranks, Some(("ALLHANDS_TOPOLOGY", nodes)), index, wish.cases)?;
+                    one(program, library, ranks, None, index, args.cases)?;
+                    one(program, library, ranks, Some(("ALLHANDS_TOPOLOGY", nodes)), index, args.cases)?;
                 }
                 for setting in SETTINGS {
-                    one(program, library, 4, Some(setting), index, wish.cases)?;
+                    one(program, library, 4, Some(setting), index, args.cases)?;
                 }
                 lend(&borrowed, library)?;
                 // Once is enough: what it calls is tested above.

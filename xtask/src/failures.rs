@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::{Wish, build, example};
+use crate::conformance::{Args, build, example};
 use crate::launch::{Ended, Job, kill, launch};
 use crate::libraries::Library;
 use crate::{Result, mpi};
@@ -13,9 +13,9 @@ use crate::{Result, mpi};
 /// How long a launcher may take to notice.
 const MOST: Duration = Duration::from_secs(60);
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
-    run(&build()?, &wish.libraries()?)
+    run(&build()?, &args.libraries()?)
 }
 
 pub(crate) fn run(program: &Path, libraries: &[Library]) -> Result<()> {

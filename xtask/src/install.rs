@@ -18,22 +18,22 @@ mod abi;
 pub(crate) const PRELOAD: &str = "liballhands_preload.so";
 
 /// Where to.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     prefix: PathBuf,
 }
 
-impl Wish {
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
+impl Args {
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
         match words {
-            ["--prefix", prefix] if !prefix.is_empty() => Some(Wish { prefix: prefix.into() }),
+            ["--prefix", prefix] if !prefix.is_empty() => Some(Args { prefix: prefix.into() }),
             _ => None,
         }
     }
 }
 
 /// Builds for release and installs, below `DESTDIR` if that is set.
-pub(crate) fn install(wish: &Wish) -> Result<()> {
-    let prefix = std::path::absolute(&wish.prefix).map_err(|error| format!("no such prefix: {error}"))?;
+pub(crate) fn install(args: &Args) -> Result<()> {
+    let prefix = std::path::absolute(&args.prefix).map_err(|error| format!("no such prefix: {error}"))?;
     let root = match std::env::var_os("DESTDIR").filter(|root| !root.is_empty()) {
         Some(root) => PathBuf::from(root).join(prefix.strip_prefix("/").unwrap_or(&prefix)),
         None => prefix,

@@ -8,6 +8,7 @@ mod capi;
 mod cluster;
 mod conformance;
 mod debian;
+mod diagnostics;
 mod dist;
 mod failures;
 mod fortran;
@@ -18,7 +19,6 @@ mod launch;
 mod libraries;
 mod mpi;
 mod preload;
-mod tells;
 mod test;
 
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
                            --only probing|progress|alias|throws|shapes|mixed|learning]
        cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
                         [--without WORD]...
-       cargo xtask tells [LIBRARY]
+       cargo xtask diagnostics [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask browser
        cargo xtask header
@@ -75,25 +75,25 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
-        ["test", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| test::test(&wish)),
+        ["test", ref rest @ ..] => conformance::Args::parse(rest).map(|args| test::test(&args)),
         ["mpi"] => Some(mpi::install()),
-        ["conformance", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| conformance::by_hand(&wish)),
-        ["failures", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| failures::by_hand(&wish)),
-        ["preload", ref rest @ ..] => preload::Wish::parse(rest).map(|wish| preload::by_hand(&wish)),
-        ["fuzz", ref rest @ ..] => fuzz::Wish::parse(rest).map(|wish| fuzz::by_hand(&wish)),
+        ["conformance", ref rest @ ..] => conformance::Args::parse(rest).map(|args| conformance::by_hand(&args)),
+        ["failures", ref rest @ ..] => conformance::Args::parse(rest).map(|args| failures::by_hand(&args)),
+        ["preload", ref rest @ ..] => preload::Args::parse(rest).map(|args| preload::by_hand(&args)),
+        ["fuzz", ref rest @ ..] => fuzz::Args::parse(rest).map(|args| fuzz::by_hand(&args)),
         ["cluster", ref rest @ ..] => Some(cluster::run(rest)),
-        ["capi", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| capi::by_hand(&wish)),
-        ["install", ref rest @ ..] => install::Wish::parse(rest).map(|wish| install::install(&wish)),
+        ["capi", ref rest @ ..] => conformance::Args::parse(rest).map(|args| capi::by_hand(&args)),
+        ["install", ref rest @ ..] => install::Args::parse(rest).map(|args| install::install(&args)),
         ["dist"] => Some(dist::tarball()),
         ["wheel"] => Some(dist::wheel()),
         ["browser"] => Some(browser::run()),
         ["header"] => Some(header::write()),
-        ["tells", ref rest @ ..] => conformance::Wish::parse(rest).map(|wish| tells::by_hand(&wish)),
-        ["bench", "mpi", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::run(&wish)),
+        ["diagnostics", ref rest @ ..] => conformance::Args::parse(rest).map(|args| diagnostics::by_hand(&args)),
+        ["bench", "mpi", ref rest @ ..] => bench::Args::parse(rest).map(|args| bench::run(&args)),
         ["bench", "isolated", ref rest @ ..] => {
-            bench::isolated::Wish::parse(rest).map(|wish| bench::isolated::run(&wish))
+            bench::isolated::Args::parse(rest).map(|args| bench::isolated::run(&args))
         }
-        ["bench", "preload", ref rest @ ..] => bench::Wish::parse(rest).map(|wish| bench::preload(&wish)),
+        ["bench", "preload", ref rest @ ..] => bench::Args::parse(rest).map(|args| bench::preload(&args)),
         _ => None,
     };
     match outcome {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::{self, Wish};
-use crate::{Result, browser, build, capi, failures, fuzz, header, mpi, preload, tells};
+use crate::conformance::{self, Args};
+use crate::{Result, browser, build, capi, diagnostics, failures, fuzz, header, mpi, preload};
 
 const STEPS: [&[&str]; 7] = [
     &["fmt", "--all", "--check"],
@@ -22,7 +22,7 @@ const STEPS: [&[&str]; 7] = [
 ];
 
 /// Stops at the first part that fails, and says which; in the end, how long each took.
-pub(crate) fn test(wish: &Wish) -> Result<()> {
+pub(crate) fn test(args: &Args) -> Result<()> {
     let mut parts = Parts(Vec::new());
     parts.time("installing MPIs", mpi::install)?;
     parts.time("the header", header::check)?;
@@ -31,13 +31,13 @@ pub(crate) fn test(wish: &Wish) -> Result<()> {
     }
     parts.time("verify", || verify(&build::command()?))?;
     let program = conformance::build()?;
-    let libraries = wish.libraries()?;
-    parts.time("conformance", || conformance::run(&program, &libraries, wish))?;
+    let libraries = args.libraries()?;
+    parts.time("conformance", || conformance::run(&program, &libraries, args))?;
     parts.time("failures", || failures::run(&program, &libraries))?;
     parts.time("preload", || preload::run(&libraries))?;
     parts.time("fuzz", || fuzz::run(&libraries))?;
     parts.time("capi", || capi::run(&libraries))?;
-    parts.time("tells", || tells::run(&libraries))?;
+    parts.time("diagnostics", || diagnostics::run(&libraries))?;
     parts.time("browser", browser::run)?;
     let names: Vec<&str> = libraries.iter().map(|library| library.name).collect();
     eprintln!("xtask: all passed, with {}; {parts}", names.join(", "));

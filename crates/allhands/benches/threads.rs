@@ -67,17 +67,17 @@ fn alternate(
 }
 
 /// Two threads that write a value and a flag each and wait for the other's.
-struct Flags([Line; 2]);
+struct Flags([Row; 2]);
 
 #[repr(align(64))]
 #[derive(Default)]
-struct Line {
+struct Row {
     flag: AtomicU64,
     value: AtomicU64,
 }
 
 fn two_ranks() {
-    let flags: &'static Flags = Box::leak(Box::new(Flags([Line::default(), Line::default()])));
+    let flags: &'static Flags = Box::leak(Box::new(Flags([Row::default(), Row::default()])));
     let by_flags = |me: usize| -> Box<dyn FnMut() + Send> {
         let mut run = 0;
         Box::new(move || {
@@ -107,7 +107,7 @@ fn two_ranks() {
     };
     let (ours, theirs) = alternate(2, 2_000, allreduce, by_flags);
     row("2 ranks, 8-byte allreduce", "us", ours, "exchange of flags", theirs);
-    let flags: &'static Flags = Box::leak(Box::new(Flags([Line::default(), Line::default()])));
+    let flags: &'static Flags = Box::leak(Box::new(Flags([Row::default(), Row::default()])));
     let by_flags = |me: usize| -> Box<dyn FnMut() + Send> {
         let mut run = 0;
         Box::new(move || {

@@ -15,14 +15,14 @@ use crate::choose::{self, Abilities, Decision, Evidence, Grounds, THREADS, Why};
 use crate::company::{Company, Design, Wanted};
 use crate::engine::{Connection, Engine, chunk_for};
 use crate::error::{Error, Result};
-use crate::far::{Communicator, Job, Lane, Link};
 use crate::kernels::{Element, Operation, Type};
 use crate::layout::Amount;
 use crate::log::{log, logs};
+use crate::mpi_transport::{Communicator, Job, Lane, MpiTransport};
 use crate::native::Native;
 use crate::node::Chunk;
 use crate::op::{self, Late, Op, Reducer};
-use crate::plan::{Core, Means, Options, Plan};
+use crate::plan::{Means, Options, Plan, PlanState};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
 use crate::raw::{self, RawCall, RawOperation, RawPlan};
@@ -94,7 +94,7 @@ struct Shape {
 }
 
 struct Cached {
-    core: Rc<RefCell<Core>>,
+    core: Rc<RefCell<PlanState>>,
     /// Keeps a user's operation, whose address is part of the key, alive.
     _operation: Option<Box<dyn Any>>,
 }
@@ -104,13 +104,13 @@ const MOST_CACHED: u64 = 32 << 20;
 
 /// What tells the messages of a plan from those of others.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct PlanSlot {
     key: u64,
-    link: Option<Link>,
+    transport: Option<MpiTransport>,
 }
 
 /// Everything a plan is made from.
-struct Ask<'a> {
+struct PlanRequest<'a> {
     collective: Collective,
     amount: Amount,
     element: (Type, usize),
@@ -124,9 +124,9 @@ struct Ask<'a> {
     exact: bool,
     options: &'a Options,
     /// Where it was reserved before.
-    place: Option<&'a Place>,
+    place: Option<&'a PlanSlot>,
     /// What is done while others are waited for.
-    meanwhile: &'a dyn Fn(),
+    on_idle: &'a dyn Fn(),
 }
 
 /// What a collective is about besides its amount: a special rank, or who talks to whom.
@@ -151,15 +151,15 @@ impl From<&Arc<Graph>> for About {
 /// So many counts are told one by one.
 const FEW: usize = 16;
 
-impl<'a> Ask<'a> {
+impl<'a> PlanRequest<'a> {
     /// What a call asks for that says at run time what its elements are; and its operation, if that is the caller's own.
     fn raw(
         call: &RawCall,
         options: &'a Options,
-        place: Option<&'a Place>,
-        meanwhile: &'a dyn Fn(),
-    ) -> Result<(Ask<'a>, Option<Arc<Late>>)> {
-        let mut ask = Ask {
+        place: Option<&'a PlanSlot>,
+        on_idle: &'a dyn Fn(),
+    ) -> Result<(PlanRequest<'a>, Option<Arc<Late>>)> {
+        let mut ask = PlanRequest {
             collective: call.collective,
             amount: call.amount.clone(),
             element: (call.element, call.element.size()),
@@ -172,7 +172,7 @@ impl<'a> Ask<'a> {
             exact: false,
             options,
             place,
-            meanwhile,
+            on_idle,
         };
         let mut own = None;
         match call.operation {
@@ -304,26 +304,26 @@ impl Comm {
     }
 
     /// A plan for a call that says at run time what its elements are.
-    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
-        self.raw_plan_at(None, call, options, meanwhile)
+    pub(crate) fn raw_plan(&self, call: &RawCall, options: &Options, on_idle: &dyn Fn()) -> Result<RawPlan> {
+        self.raw_plan_at(None, call, options, on_idle)
     }
 
     /// The next place of a plan, for one that is made later.
-    pub(crate) fn reserve(&self) -> Result<Place> {
+    pub(crate) fn reserve(&self) -> Result<PlanSlot> {
         let _inside = self.rank.enter();
         let plan = self.next_plan();
-        Ok(Place { key: self.key(plan), link: self.link(plan)? })
+        Ok(PlanSlot { key: self.key(plan), transport: self.mpi_transport(plan)? })
     }
 
     /// The same at a place that was reserved, if there is one.
     pub(crate) fn raw_plan_at(
         &self,
-        place: Option<&Place>,
+        place: Option<&PlanSlot>,
         call: &RawCall,
         options: &Options,
-        meanwhile: &dyn Fn(),
+        on_idle: &dyn Fn(),
     ) -> Result<RawPlan> {
-        let (ask, own) = Ask::raw(call, options, place, meanwhile)?;
+        let (ask, own) = PlanRequest::raw(call, options, place, on_idle)?;
         Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
     }
 
@@ -461,7 +461,7 @@ impl Comm {
     }
 
     /// What reaches far members, for a plan of this number; a new communicator when MPI has no more tags.
-    fn link(&self, plan: u64) -> Result<Option<Link>> {
+    fn mpi_transport(&self, plan: u64) -> Result<Option<MpiTransport>> {
         let Some(far) = &self.far else { return Ok(None) };
         let mut far = far.borrow_mut();
         let (epoch, tag) = far.tag(plan);
@@ -470,10 +470,10 @@ impl Comm {
             far.lane = Lane::new(self.rank.world.gate.away(|| far.lane.communicator.duplicate())?);
             far.epoch = epoch;
         }
-        Ok(Some(Link::new(&far.lane, tag, self.rank.world.me())))
+        Ok(Some(MpiTransport::new(&far.lane, tag, self.rank.world.me())))
     }
 
-    fn core(&self, ask: Ask<'_>) -> Result<Rc<RefCell<Core>>> {
+    fn core(&self, ask: PlanRequest<'_>) -> Result<Rc<RefCell<PlanState>>> {
         let _inside = self.rank.enter();
         let library = self.library_serves(&ask);
         let evidence = self.evidence.borrow().clone();
@@ -532,20 +532,20 @@ impl Comm {
     }
 
     /// Whether the MPI library's own collective could serve. It knows nothing of places: its collectives begin in the same order on every rank.
-    fn library_serves(&self, ask: &Ask<'_>) -> bool {
+    fn library_serves(&self, ask: &PlanRequest<'_>) -> bool {
         ask.place.is_none()
             && self.may_call_library(ask.options)
             && Native::serves(ask.collective, ask.element.0, ask.predefined)
     }
 
-    fn abilities(&self, ask: &Ask<'_>) -> Abilities {
+    fn abilities(&self, ask: &PlanRequest<'_>) -> Abilities {
         let shares = self.company.shares && !ask.options.unshared;
         let allowance = Allowance { shares, memory: ask.options.memory };
         Abilities { library: self.library_serves(ask), allowance }
     }
 
     /// What is asked of a schedule.
-    fn problem(&self, ask: &Ask<'_>) -> Result<Problem> {
+    fn problem(&self, ask: &PlanRequest<'_>) -> Result<Problem> {
         // Where nothing is rounded, ranks that evaluate different expressions get the same bits, too.
         let identical = ask.options.identical && !ask.exact;
         let reduction = Reduction { commutative: ask.commutative, identical };
@@ -590,7 +590,7 @@ impl Comm {
     }
 
     /// A plan that the MPI library performs.
-    fn native(&self, ask: &Ask<'_>, problem: &Problem, why: Why) -> Result<Core> {
+    fn native(&self, ask: &PlanRequest<'_>, problem: &Problem, why: Why) -> Result<PlanState> {
         let signature = ask.signature(&Server::Library.to_string());
         let job = self.rank.world.job.as_ref();
         let plan = |communicator| {
@@ -602,7 +602,7 @@ impl Comm {
         self.join(&signature, None)?;
         let native = plan(if ask.options.only_ours { None } else { self.library(ask.options)? })?;
         let means = Means::Library(Box::new((native, why)));
-        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), &signature))
+        Ok(PlanState::new(means, self.scope, ask.collective.name(), self.size(), &signature))
     }
 
     /// Whether a plan may turn out to be the MPI library's own. What waits for nobody needs a communicator that is there, unless the
@@ -630,7 +630,7 @@ impl Comm {
     /// What plans by a schedule of ours have in common.
     fn design(
         &self,
-        ask: &Ask<'_>,
+        ask: &PlanRequest<'_>,
         problem: &Problem,
         choice: &Choice,
         why: Why,
@@ -663,9 +663,9 @@ impl Comm {
     }
 
     /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: Ask<'_>, design: &Arc<Design>) -> Result<Core> {
+    fn scheduled(&self, ask: PlanRequest<'_>, design: &Arc<Design>) -> Result<PlanState> {
         let Design { prepared, apart: program, signature, .. } = &**design;
-        let (Place { key, link }, chunk) = match ask.place {
+        let (PlanSlot { key, transport }, chunk) = match ask.place {
             Some(place) => (place.clone(), None),
             None => {
                 // All members find the same: they are neighbours, and the size is that of the call.
@@ -673,7 +673,7 @@ impl Comm {
                 let clear =
                     if clear { chunk_for(&self.company.topology, ask.all_bytes(prepared.problem())) } else { None };
                 let (plan, key, chunk) = self.join(signature, clear)?;
-                (Place { key, link: self.link(plan)? }, chunk)
+                (PlanSlot { key, transport: self.mpi_transport(plan)? }, chunk)
             }
         };
         let connection = Connection {
@@ -683,18 +683,18 @@ impl Comm {
             members: self.company.members.clone(),
             rank: self.company.me,
             topology: &self.company.topology,
-            link,
+            transport,
             shares: prepared.shares(),
             chunk,
             operation: signature,
-            meanwhile: &|| {
+            on_idle: &|| {
                 self.rank.progress();
-                (ask.meanwhile)();
+                (ask.on_idle)();
             },
         };
         let engine = Engine::new(connection, program, ask.reducer)?;
         let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
-        Ok(Core::new(means, self.scope, ask.collective.name(), self.size(), signature))
+        Ok(PlanState::new(means, self.scope, ask.collective.name(), self.size(), signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see
@@ -730,9 +730,9 @@ impl Comm {
         op: Option<&Op<T>>,
         About { root, graph }: About,
         options: &'a Options,
-    ) -> Result<Ask<'a>> {
+    ) -> Result<PlanRequest<'a>> {
         let predefined = op.and_then(|op| op.identity().0);
-        Ok(Ask {
+        Ok(PlanRequest {
             collective,
             amount,
             element: (T::TYPE, size_of::<T>()),
@@ -745,7 +745,7 @@ impl Comm {
             exact: predefined.is_some_and(|operation| operation.is_exact_on(T::TYPE)),
             options,
             place: None,
-            meanwhile: &|| (),
+            on_idle: &|| (),
         })
     }
 

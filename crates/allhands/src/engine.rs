@@ -9,13 +9,13 @@ use allhands_schedule::{Combine, Topology};
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::far::{self, Link};
+use crate::mpi_transport::{self, MpiTransport};
 use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
-use crate::node::{Arrived, Chunk, Node, Piece, Reach, Reference};
+use crate::node::{Arrived, Chunk, Node, PeerMemory, Piece, Reference};
 use crate::op::Reducer;
 use crate::program::{Beside, Buffers, Instruction, Memory, Message, Program, Segment};
-use crate::shelf::{Need, Shared};
+use crate::segment_pool::{Need, SegmentLease};
 use crate::world::{Way, World};
 
 /// A rank's end of a plan.
@@ -25,7 +25,7 @@ pub(crate) struct Engine {
     key: u64,
     /// All ranks of the communicator, as the world numbers them.
     members: Arc<[usize]>,
-    link: Option<Link>,
+    transport: Option<MpiTransport>,
     sends: Vec<Outlet>,
     takes: Vec<Inlet>,
     /// Sends that found no room, in order.
@@ -52,13 +52,13 @@ pub(crate) struct Engine {
 enum Outlet {
     Letters { to: usize, cursor: Cursor, done: bool },
     Reference { to: usize, pieces: Vec<Piece>, number: Option<u32> },
-    Far(far::Message),
+    Far(mpi_transport::Message),
 }
 
 /// Where a message comes in.
 enum Inlet {
     Near { from: usize },
-    Far(far::Message),
+    Far(mpi_transport::Message),
 }
 
 /// How far a message has been sent or taken.
@@ -80,7 +80,7 @@ struct Gathering {
 
 /// What the ranks of a node share for one plan: meetings, and two segments of memory that runs use in turn.
 struct Common {
-    memory: Shared,
+    memory: SegmentLease,
     first: usize,
     each: usize,
 }
@@ -104,14 +104,14 @@ pub(crate) struct Connection<'a> {
     pub(crate) members: Arc<[usize]>,
     pub(crate) rank: usize,
     pub(crate) topology: &'a Topology,
-    pub(crate) link: Option<Link>,
+    pub(crate) transport: Option<MpiTransport>,
     /// Whether the ranks of a node need memory together.
     pub(crate) shares: bool,
     /// That memory, if it is there already.
     pub(crate) chunk: Option<Chunk>,
     pub(crate) operation: &'a str,
     /// What is done while others are waited for.
-    pub(crate) meanwhile: &'a dyn Fn(),
+    pub(crate) on_idle: &'a dyn Fn(),
 }
 
 impl Engine {
@@ -121,19 +121,19 @@ impl Engine {
         program: &Program,
         reducer: Option<Arc<dyn Reducer>>,
     ) -> Result<Engine> {
-        let Connection { world, scope, key, members, rank, topology, link, shares, chunk, operation, meanwhile } =
+        let Connection { world, scope, key, members, rank, topology, transport, shares, chunk, operation, on_idle } =
             connection;
         let node = topology.region_of(1, rank);
         let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
         let outlet = |message: &Message| match way(message.peer) {
-            Way::Far => Outlet::Far(far::Message::new(message.peer)),
+            Way::Far => Outlet::Far(mpi_transport::Message::new(message.peer)),
             Way::Near(to) if refers(&world.node, message) => {
                 Outlet::Reference { to, pieces: Vec::with_capacity(message.parts.len()), number: None }
             }
             Way::Near(to) => Outlet::Letters { to, cursor: Cursor::default(), done: true },
         };
         let inlet = |message: &Message| match way(message.peer) {
-            Way::Far => Inlet::Far(far::Message::new(message.peer)),
+            Way::Far => Inlet::Far(mpi_transport::Message::new(message.peer)),
             Way::Near(from) => Inlet::Near { from },
         };
         let (sends, takes) =
@@ -165,14 +165,14 @@ impl Engine {
                         world.fail(scope, &reason);
                         return Err(Error::Memory { reason });
                     }
-                    (first, each, Shared::Chunk(chunk))
+                    (first, each, SegmentLease::Chunk(chunk))
                 }
                 None => {
                     let first = meetings_bytes(topology, seats).next_multiple_of(4096);
                     // The two segments begin on lines of their own.
                     let size = |need: usize| first + 2 * need.next_multiple_of(128);
                     let (places, bytes) = (&everybody.places, program.shared);
-                    let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, meanwhile };
+                    let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, on_idle };
                     let (need, memory) = world.share(&need, size)?;
                     (first, need.next_multiple_of(128), memory)
                 }
@@ -193,7 +193,7 @@ impl Engine {
             world,
             key,
             members,
-            link,
+            transport,
             pending: Vec::with_capacity(program.sends.len()),
             unasked: Vec::with_capacity(program.sends.len()),
             sends,
@@ -274,11 +274,11 @@ impl Engine {
 
     /// Asks once about each far send, while there is time: most are through then, and settled without another call.
     fn ask(&mut self) {
-        let Some(link) = &self.link else { return };
+        let Some(transport) = &self.transport else { return };
         for index in self.unasked.drain(..) {
             if let Outlet::Far(outbound) = &mut self.sends[index] {
                 // An error is found again where the send is settled.
-                let _ = link.sent(outbound);
+                let _ = transport.sent(outbound);
             }
         }
     }
@@ -327,7 +327,7 @@ impl Engine {
                 self.world.node.revoke(*to, *number);
             }
         }
-        if let Some(link) = &self.link {
+        if let Some(transport) = &self.transport {
             let outbound = self.sends.iter_mut().filter_map(|outlet| match outlet {
                 Outlet::Far(outbound) => Some(outbound),
                 _ => None,
@@ -336,7 +336,7 @@ impl Engine {
                 Inlet::Far(inbound) => Some(inbound),
                 Inlet::Near { .. } => None,
             });
-            link.abandon(outbound, inbound);
+            transport.abandon(outbound, inbound);
         }
         self.cursor = Cursor::default();
         self.at = usize::MAX;
@@ -352,16 +352,16 @@ impl Engine {
         match instruction {
             Instruction::Post(index) => {
                 if let Inlet::Far(inbound) = &mut self.takes[*index] {
-                    let link = self.link.as_ref().expect("far messages have a link");
+                    let transport = self.transport.as_ref().expect("far messages have a link");
                     let message = &program.takes[*index];
                     // SAFETY: as below; where the memory is the same, so are the parts.
-                    if self.same && unsafe { link.post_again(inbound, message.bytes)? } {
+                    if self.same && unsafe { transport.post_again(inbound, message.bytes)? } {
                         return Ok(true);
                     }
                     let bases = &self.bases;
                     let places = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                     // SAFETY: the program does not touch the parts between here and the take; `abandon` takes them back.
-                    unsafe { link.post(inbound, (!message.combined).then_some(places), message.bytes)? };
+                    unsafe { transport.post(inbound, (!message.combined).then_some(places), message.bytes)? };
                 }
             }
             Instruction::Send(index) => return self.send(program, *index),
@@ -380,7 +380,9 @@ impl Engine {
                         }
                         _ => false,
                     },
-                    Outlet::Far(outbound) => self.link.as_ref().expect("far messages have a link").sent(outbound)?,
+                    Outlet::Far(outbound) => {
+                        self.transport.as_ref().expect("far messages have a link").sent(outbound)?
+                    }
                 });
             }
             Instruction::Copy { from, to } => {
@@ -398,7 +400,7 @@ impl Engine {
                 if last {
                     let me = self.world.node.me();
                     let others = gathering.places.iter().filter(|&&place| place != me);
-                    others.for_each(|&place| self.world.node.ring(place));
+                    others.for_each(|&place| self.world.node.wake(place));
                 }
                 self.gate = gate;
             }
@@ -441,15 +443,15 @@ impl Engine {
             }
             Outlet::Far(outbound) => {
                 let bases = &self.bases;
-                let link = self.link.as_ref().expect("far messages have a link");
+                let transport = self.transport.as_ref().expect("far messages have a link");
                 self.unasked.push(index);
                 // SAFETY: as below; where the memory is the same, so are the parts.
-                if self.same && unsafe { link.send_again(outbound, message.bytes)? } {
+                if self.same && unsafe { transport.send_again(outbound, message.bytes)? } {
                     return Ok(true);
                 }
                 let pieces = message.parts.iter().map(|part| Piece { at: address(bases, part), len: part.len });
                 // SAFETY: the program does not write the parts before it settles this message; `abandon` takes it back.
-                unsafe { link.send(outbound, pieces, message.bytes)? };
+                unsafe { transport.send(outbound, pieces, message.bytes)? };
                 return Ok(true);
             }
         }
@@ -516,12 +518,12 @@ impl Engine {
         others: Option<&[Segment]>,
     ) -> Result<bool> {
         let message = &program.takes[index];
-        let place = Place { bases: &self.bases, reducer: self.reducer.as_deref(), message, side, others };
+        let place = Destination { bases: &self.bases, reducer: self.reducer.as_deref(), message, side, others };
         let from = match &mut self.takes[index] {
             Inlet::Near { from } => *from,
             Inlet::Far(inbound) => {
-                let link = self.link.as_ref().expect("far messages have a link");
-                let Some(arrived) = link.arrived(inbound, message.bytes, self.looks)? else { return Ok(false) };
+                let transport = self.transport.as_ref().expect("far messages have a link");
+                let Some(arrived) = transport.arrived(inbound, message.bytes, self.looks)? else { return Ok(false) };
                 if let Some(at) = arrived {
                     place.put(&mut Cursor::default(), Piece { at, len: message.bytes });
                 }
@@ -556,7 +558,7 @@ impl Engine {
     #[cold]
     fn refer(
         &self,
-        place: &Place<'_>,
+        place: &Destination<'_>,
         cursor: &mut Cursor,
         from: usize,
         reference: &Reference,
@@ -573,7 +575,8 @@ impl Engine {
             Some(_) => None,
         };
         // SAFETY: the reference is being read; the part is as long as the message, and so is what it names.
-        let read = unsafe { self.world.node.reach.read(from, reference, whole, |piece| place.put(cursor, piece)) };
+        let read =
+            unsafe { self.world.node.peer_memory.read(from, reference, whole, |piece| place.put(cursor, piece)) };
         read.map_err(|error| Error::Unreadable { rank: peer, reason: error.0.to_string() })?;
         cursor.in_all = place.message.bytes;
         Ok(())
@@ -591,15 +594,15 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if let Some(link) = &self.link {
+        if let Some(transport) = &self.transport {
             for outlet in &mut self.sends {
                 if let Outlet::Far(outbound) = outlet {
-                    link.free(outbound);
+                    transport.free(outbound);
                 }
             }
             for inlet in &mut self.takes {
                 if let Inlet::Far(inbound) = inlet {
-                    link.free(inbound);
+                    transport.free(inbound);
                 }
             }
         }
@@ -630,9 +633,9 @@ pub(crate) fn chunk_for(topology: &Topology, bytes: usize) -> Option<usize> {
 
 /// Whether a message to a rank of the same node is read from the sender's memory.
 fn refers(node: &Node, message: &Message) -> bool {
-    match node.reach {
-        Reach::Here => message.bytes > node.body(),
-        Reach::Kernel { .. } => {
+    match node.peer_memory {
+        PeerMemory::Here => message.bytes > node.body(),
+        PeerMemory::Kernel { .. } => {
             let long = match message.beside {
                 // Sender and receiver copy at the same time, each its half of the way.
                 Beside::Nothing => false,
@@ -641,7 +644,7 @@ fn refers(node: &Node, message: &Message) -> bool {
             };
             long && message.bytes / message.parts.len() >= LONG_PIECES
         }
-        Reach::Nowhere => false,
+        PeerMemory::Nowhere => false,
     }
 }
 
@@ -693,7 +696,7 @@ fn fill(bases: &[*mut u8; 4], message: &Message, cursor: &mut Cursor, mut to: *m
 }
 
 /// What becomes of a message that arrives.
-struct Place<'a> {
+struct Destination<'a> {
     bases: &'a [*mut u8; 4],
     reducer: Option<&'a dyn Reducer>,
     message: &'a Message,
@@ -701,7 +704,7 @@ struct Place<'a> {
     others: Option<&'a [Segment]>,
 }
 
-impl Place<'_> {
+impl Destination<'_> {
     /// Puts a piece, which is not cut as the parts are, where it belongs.
     #[inline]
     fn put(&self, cursor: &mut Cursor, mut piece: Piece) {

@@ -13,10 +13,10 @@
 //! latest while that one sleeps. What is looked at is complete whenever a thread goes away: nobody goes away in the middle of a change. Calls
 //! that wait inside MPI (its own collectives, the making of communicators) are made away from the state, too.
 //!
-//! **Several threads sleep on one bell.** They are counted, inside; a ring wakes all of them, and each looks at what it waits for. A
-//! thread that gets up empties the bed only if nobody else sleeps, else a ringer would take the others for awake. One ring can
-//! still be missed: it comes when one thread has left the gate and is not asleep yet, finds nobody to wake and empties the bed, and a
-//! second thread lies down before the first one falls asleep. The first one then sleeps for one nap, which is never longer
+//! **Several threads sleep on one futex word.** They are counted, inside; a wake reaches all of them, and each looks at what it waits for. A
+//! thread that wakes clears the mark only if nobody else sleeps, else a waker would take the others for awake. One wake can
+//! still be missed: it comes when one thread has left the gate and is not asleep yet, finds nobody to wake and clears the mark, and a
+//! second thread sets the mark before the first one falls asleep. The first one then sleeps for one nap, which is never longer
 //! than a millisecond where there are several threads, and looks again.
 
 use std::cell::{Cell, UnsafeCell};

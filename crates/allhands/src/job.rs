@@ -20,11 +20,11 @@ use allhands_schedule::Topology;
 use crate::choose::{Evidence, Texts};
 use crate::comm::{Comm, Far, hash};
 use crate::error::{Error, Result};
-use crate::far::{Communicator, Job, Lane};
 use crate::learn::{LEARN, Memory, Setting};
 use crate::log::note;
+use crate::mpi_transport::{Communicator, Job, Lane};
 use crate::node::memory::{Address, Mapping, Offer};
-use crate::node::{Node, Reach, readable};
+use crate::node::{Node, PeerMemory, readable};
 use crate::rank::{Origin, RankState};
 use crate::switch::switched;
 use crate::world::World;
@@ -319,7 +319,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
         None => {
             let body = body(1);
             let alone = Mapping::private(Node::bytes(1, body));
-            (alone.map(|alone| Node::new(Arc::new(alone), 1, 0, body, Reach::Nowhere)), vec![me])
+            (alone.map(|alone| Node::new(Arc::new(alone), 1, 0, body, PeerMemory::Nowhere)), vec![me])
         }
     };
     let (socket, numa) = seating::mine();
@@ -409,7 +409,7 @@ fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Option<Node>> {
     let stamp = common.stamp;
     // Whether the kernel lets us read a neighbour's memory: by the word that it names.
     let probe = Box::new(stamp ^ me as u64);
-    let node = common.memory.map(|memory| Node::new(Arc::new(memory), ranks, me, body, Reach::Nowhere));
+    let node = common.memory.map(|memory| Node::new(Arc::new(memory), ranks, me, body, PeerMemory::Nowhere));
     let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(node.is_some())])?;
     drop(common.offer);
     let other = (me + 1) % ranks;
@@ -418,7 +418,7 @@ fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Option<Node>> {
     drop(probe);
     let Some(mut node) = node.filter(|_| all.iter().all(|[_, _, mapped]| *mapped == 1)) else { return Ok(None) };
     if can.iter().all(|[can]| *can == 1) {
-        node.reach = Reach::kernel(all.iter().map(|[process, ..]| *process as u32).collect());
+        node.peer_memory = PeerMemory::kernel(all.iter().map(|[process, ..]| *process as u32).collect());
     }
     Ok(Some(node))
 }

@@ -26,7 +26,6 @@ mod company;
 mod engine;
 #[forbid(unsafe_code)]
 mod error;
-mod far;
 mod gate;
 mod job;
 pub mod kernels;
@@ -36,6 +35,7 @@ mod layout;
 pub mod learn;
 #[forbid(unsafe_code)]
 mod log;
+mod mpi_transport;
 mod native;
 mod node;
 mod op;
@@ -46,8 +46,8 @@ mod progress;
 mod rank;
 pub mod raw;
 mod scheduled;
+mod segment_pool;
 mod server;
-mod shelf;
 #[forbid(unsafe_code)]
 pub mod stats;
 #[forbid(unsafe_code)]

@@ -7,9 +7,9 @@ use allhands_mpi::{Constants, Handle, Mpi};
 use allhands_schedule::{Collective, Problem, Space};
 
 use crate::error::{Error, Result};
-use crate::far::Communicator;
 use crate::kernels::{Operation, Type};
 use crate::layout::{Amount, Layout};
+use crate::mpi_transport::Communicator;
 use crate::program::Buffers;
 
 /// A collective that MPI performs.

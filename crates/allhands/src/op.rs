@@ -18,18 +18,18 @@ use crate::kernels::{Element, Kernel, Kernel3, KernelError, Operation, Side, Typ
 /// ```
 #[derive(Clone)]
 pub struct Op<T> {
-    kind: Kind<T>,
+    kind: OpKind<T>,
 }
 
 #[derive(Clone)]
-enum Kind<T> {
+enum OpKind<T> {
     Predefined(Operation),
     User { combine: Arc<dyn Fn(T, T) -> T + Send + Sync>, commutative: bool },
 }
 
 macro_rules! predefined {
     ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {
-        $($(#[$doc])* pub fn $name() -> Op<T> { Op { kind: Kind::Predefined(Operation::$operation) } })*
+        $($(#[$doc])* pub fn $name() -> Op<T> { Op { kind: OpKind::Predefined(Operation::$operation) } })*
     };
 }
 
@@ -63,42 +63,42 @@ impl<T: Element> Op<T> {
 
     /// One of MPI's operations.
     pub fn predefined(operation: Operation) -> Op<T> {
-        Op { kind: Kind::Predefined(operation) }
+        Op { kind: OpKind::Predefined(operation) }
     }
 
     /// `left op right`, associative. Where it does not commute, only algorithms that keep rank order are used.
     pub fn user(commutative: bool, combine: impl Fn(T, T) -> T + Send + Sync + 'static) -> Op<T> {
-        Op { kind: Kind::User { combine: Arc::new(combine), commutative } }
+        Op { kind: OpKind::User { combine: Arc::new(combine), commutative } }
     }
 
     /// Whether operands may be combined in any order.
     pub fn commutative(&self) -> bool {
         match &self.kind {
-            Kind::Predefined(_) => true,
-            Kind::User { commutative, .. } => *commutative,
+            OpKind::Predefined(_) => true,
+            OpKind::User { commutative, .. } => *commutative,
         }
     }
 
     /// A name that is the same on every rank, for comparing calls.
     pub(crate) fn name(&self) -> String {
         match &self.kind {
-            Kind::Predefined(operation) => operation.name().into(),
-            Kind::User { commutative, .. } => user_name(*commutative).into(),
+            OpKind::Predefined(operation) => operation.name().into(),
+            OpKind::User { commutative, .. } => user_name(*commutative).into(),
         }
     }
 
     /// What tells this operation from others on this rank, for the cache of plans.
     pub(crate) fn identity(&self) -> (Option<Operation>, usize) {
         match &self.kind {
-            Kind::Predefined(operation) => (Some(*operation), 0),
-            Kind::User { combine, .. } => (None, Arc::as_ptr(combine).cast::<()>() as usize),
+            OpKind::Predefined(operation) => (Some(*operation), 0),
+            OpKind::User { combine, .. } => (None, Arc::as_ptr(combine).cast::<()>() as usize),
         }
     }
 
     pub(crate) fn reducer(&self) -> Result<Arc<dyn Reducer>> {
         Ok(match &self.kind {
-            Kind::Predefined(operation) => predefined(T::TYPE, *operation)?,
-            Kind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
+            OpKind::Predefined(operation) => predefined(T::TYPE, *operation)?,
+            OpKind::User { combine, .. } => Arc::new(User { combine: combine.clone() }),
         })
     }
 }

@@ -169,13 +169,13 @@ impl Options {
 /// ```
 pub struct Plan<T> {
     /// Dropped inside the rank's gate.
-    core: ManuallyDrop<Rc<RefCell<Core>>>,
+    core: ManuallyDrop<Rc<RefCell<PlanState>>>,
     rank: Arc<RankState>,
     elements: PhantomData<T>,
 }
 
 /// The part of a plan that does not know the element type.
-pub(crate) struct Core {
+pub(crate) struct PlanState {
     means: Means,
     /// Whose failure concerns it.
     scope: u64,
@@ -206,13 +206,13 @@ pub(crate) enum Means {
     Library(Box<(Native, Why)>),
 }
 
-impl Core {
-    pub(crate) fn new(means: Means, scope: u64, collective: &'static str, ranks: usize, signature: &str) -> Core {
+impl PlanState {
+    pub(crate) fn new(means: Means, scope: u64, collective: &'static str, ranks: usize, signature: &str) -> PlanState {
         let (input, output) = match &means {
             Means::Schedule(scheduled) => scheduled.lengths(),
             Means::Library(library) => (library.0.input, library.0.output),
         };
-        Core {
+        PlanState {
             means,
             scope,
             collective,
@@ -309,7 +309,7 @@ impl Core {
 }
 
 /// Gives the memory of a blocking run back when it ends, also by a panic in a user's operation.
-struct Running<'a>(&'a mut Core);
+struct Running<'a>(&'a mut PlanState);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
@@ -321,7 +321,13 @@ impl Drop for Running<'_> {
 ///
 /// # Safety
 /// As for [`Engine::begin`], until this returns.
-unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+unsafe fn run(
+    core: &mut PlanState,
+    rank: &RankState,
+    buffers: Buffers,
+    input: *const u8,
+    output: *mut u8,
+) -> Result<()> {
     let scope = core.scope;
     match &mut core.means {
         // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
@@ -367,7 +373,7 @@ unsafe fn run(core: &mut Core, rank: &RankState, buffers: Buffers, input: *const
 }
 
 /// Waits for a run under way, if there is one.
-fn finish(core: &Rc<RefCell<Core>>, rank: &RankState) -> Result<()> {
+fn finish(core: &Rc<RefCell<PlanState>>, rank: &RankState) -> Result<()> {
     if core.borrow().under_way.is_none() {
         return Ok(());
     }
@@ -404,7 +410,7 @@ fn finish(core: &Rc<RefCell<Core>>, rank: &RankState) -> Result<()> {
 }
 
 impl<T: Element> Plan<T> {
-    pub(crate) fn new(core: Rc<RefCell<Core>>, rank: Arc<RankState>) -> Plan<T> {
+    pub(crate) fn new(core: Rc<RefCell<PlanState>>, rank: Arc<RankState>) -> Plan<T> {
         Plan { core: ManuallyDrop::new(core), rank, elements: PhantomData }
     }
 
@@ -455,7 +461,7 @@ impl<T: Element> Plan<T> {
     }
 
     /// The plan, when a run that is still under way is through.
-    fn idle(&self) -> Result<RefMut<'_, Core>> {
+    fn idle(&self) -> Result<RefMut<'_, PlanState>> {
         if self.core.borrow().under_way.is_some() {
             finish(&self.core, &self.rank)?;
         }
@@ -656,7 +662,7 @@ impl<T: Element> Plan<T> {
     pub fn explain(&self) -> String {
         let _inside = self.rank.enter();
         let core = self.core.borrow();
-        let Core { collective, ranks, .. } = &*core;
+        let PlanState { collective, ranks, .. } = &*core;
         let mut text = format!("{collective} on {ranks} ranks: {}, because of {}\n", self.algorithm(), self.why());
         match &core.means {
             Means::Schedule(scheduled) => {
@@ -700,7 +706,7 @@ impl<T> Drop for Plan<T> {
 
 /// A collective that runs while other work is done: see [`Plan::during`].
 pub struct UnderWay<'a> {
-    core: &'a Rc<RefCell<Core>>,
+    core: &'a Rc<RefCell<PlanState>>,
     rank: &'a Arc<RankState>,
 }
 
@@ -715,7 +721,7 @@ impl UnderWay<'_> {
 
 /// Ends a run on the caller's buffers when the work beside it panics.
 struct Ending<'a> {
-    core: &'a Rc<RefCell<Core>>,
+    core: &'a Rc<RefCell<PlanState>>,
     rank: &'a Arc<RankState>,
 }
 

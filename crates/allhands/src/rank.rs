@@ -17,7 +17,7 @@ use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
 use crate::learn::Setting;
-use crate::plan::Core;
+use crate::plan::PlanState;
 use crate::progress::Helper;
 use crate::store::PlanStore;
 use crate::world::World;
@@ -27,7 +27,7 @@ pub(crate) struct RankState {
     helper: RefCell<Option<Helper>>,
     pub(crate) world: Arc<World>,
     /// Plans with a run under way: they move on whenever this rank waits.
-    under_way: RefCell<Vec<Rc<RefCell<Core>>>>,
+    under_way: RefCell<Vec<Rc<RefCell<PlanState>>>>,
     how_many: Cell<usize>,
     /// Ranks of the world that communicators were derived for, by their numbers in it.
     companies: RefCell<PlanStore<Arc<[usize]>, Arc<Company>>>,
@@ -197,16 +197,16 @@ impl RankState {
     /// Whether every run under way in a scope is through.
     pub(crate) fn quiet(&self, scope: u64) -> bool {
         let through =
-            |core: &Rc<RefCell<Core>>| core.try_borrow().is_ok_and(|core| core.scope() != scope || core.ended());
+            |core: &Rc<RefCell<PlanState>>| core.try_borrow().is_ok_and(|core| core.scope() != scope || core.ended());
         self.under_way.borrow().iter().all(through)
     }
 
-    pub(crate) fn enlist(&self, core: &Rc<RefCell<Core>>) {
+    pub(crate) fn enlist(&self, core: &Rc<RefCell<PlanState>>) {
         self.under_way.borrow_mut().push(core.clone());
         self.counted();
     }
 
-    pub(crate) fn retire(&self, core: &Rc<RefCell<Core>>) {
+    pub(crate) fn retire(&self, core: &Rc<RefCell<PlanState>>) {
         self.under_way.borrow_mut().retain(|other| !Rc::ptr_eq(other, core));
         self.counted();
     }

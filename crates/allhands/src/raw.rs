@@ -34,7 +34,7 @@ use std::time::Duration;
 use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 
 pub use crate::choose::check_named;
-use crate::comm::{Comm, Place};
+use crate::comm::{Comm, PlanSlot};
 use crate::error::{Error, Result};
 pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
@@ -218,9 +218,9 @@ impl RawComm {
         self.plan_while(call, options, &|| ())
     }
 
-    /// The same; `meanwhile` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
-    pub fn plan_while(&self, call: &RawCall, options: &Options, meanwhile: &dyn Fn()) -> Result<RawPlan> {
-        self.0.raw_plan(call, options, meanwhile)
+    /// The same; `on_idle` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
+    pub fn plan_while(&self, call: &RawCall, options: &Options, on_idle: &dyn Fn()) -> Result<RawPlan> {
+        self.0.raw_plan(call, options, on_idle)
     }
 
     /// Takes the place of plans that this rank makes later, when it knows what they are for. Plans are told apart by the order in
@@ -376,7 +376,7 @@ pub struct Alone(#[allow(dead_code, reason = "held until it is dropped")] Entere
 /// A place of plans that are made later: see [`RawComm::reserve`].
 pub struct Reserved {
     comm: Rc<Comm>,
-    place: Place,
+    place: PlanSlot,
 }
 
 impl Reserved {

@@ -27,7 +27,7 @@ use std::hash::{Hash, Hasher};
 /// assert_eq!(store.get("two"), None);
 /// ```
 pub struct PlanStore<K, V> {
-    slots: Vec<Place<K, V>>,
+    slots: Vec<SlotState<K, V>>,
     /// Slots that are empty.
     free: Vec<u32>,
     /// The slot of a key at its hash or behind it, up to the next gap; at most half full.
@@ -47,7 +47,7 @@ pub struct Slot {
     generation: u32,
 }
 
-struct Place<K, V> {
+struct SlotState<K, V> {
     generation: u32,
     entry: Option<Entry<K, V>>,
 }
@@ -144,7 +144,7 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
         }
         let hash = hash(&key);
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Place { generation: 0, entry: None });
+            self.slots.push(SlotState { generation: 0, entry: None });
             u32::try_from(self.slots.len() - 1).expect("memory ends before numbers do")
         });
         self.slots[index as usize].entry = Some(Entry { key, value, hash, weight, newer: NONE, older: NONE });

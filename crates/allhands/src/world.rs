@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use allhands_schedule::Topology;
 
 use crate::error::{Error, Result};
-use crate::far::Job;
 use crate::gate::Gate;
+use crate::mpi_transport::Job;
 use crate::node::ladder::{Ladder, Wait};
 use crate::node::memory::Mapping;
-use crate::node::{Arrived, Chunk, Node, Reach};
-use crate::shelf::{Need, Shelf};
+use crate::node::{Arrived, Chunk, Node, PeerMemory};
+use crate::segment_pool::{Need, SegmentPool};
 
 /// One rank's view of all.
 pub(crate) struct World {
@@ -29,7 +29,7 @@ pub(crate) struct World {
     /// What reaches the others.
     pub(crate) job: Option<Job>,
     /// Memory of plans that are gone, for those to come.
-    pub(crate) shelf: Shelf,
+    pub(crate) segment_pool: SegmentPool,
     /// Inside which this rank's threads touch all of this.
     pub(crate) gate: Gate,
 }
@@ -58,7 +58,7 @@ const PULSE: Duration = Duration::from_secs(1);
 impl World {
     /// A rank of thread ranks.
     pub(crate) fn of_threads(memory: Arc<Mapping>, body: usize, ranks: usize, me: usize, timeout: Duration) -> World {
-        let node = Node::new(memory, ranks, me, body, Reach::Here);
+        let node = Node::new(memory, ranks, me, body, PeerMemory::Here);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         World {
             me,
@@ -69,7 +69,7 @@ impl World {
             timeout,
             homes: None,
             job: None,
-            shelf: Shelf::default(),
+            segment_pool: SegmentPool::default(),
             gate: Gate::new(false),
         }
     }
@@ -96,7 +96,7 @@ impl World {
             timeout: Duration::MAX,
             homes: Some(homes),
             job: Some(job),
-            shelf: Shelf::default(),
+            segment_pool: SegmentPool::default(),
             gate: Gate::new(threads),
         }
     }
@@ -195,7 +195,7 @@ impl World {
             dead: Cell::new(None),
         };
         let seat = self.node.seat(self.node.me());
-        let outcome = self.ladder.wait(&seat.bell, &self.gate, &mut waiting);
+        let outcome = self.ladder.wait(&seat.wakeup, &self.gate, &mut waiting);
         if waiting.began.is_some() {
             seat.say("");
         }
@@ -250,7 +250,7 @@ impl World {
     fn making(&self, need: &Need<'_>, other: usize, mut ready: impl FnMut() -> bool) -> Result<()> {
         let ready = || {
             ready() || {
-                (need.meanwhile)();
+                (need.on_idle)();
                 false
             }
         };

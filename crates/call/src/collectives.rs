@@ -11,6 +11,7 @@ use allhands::raw::{Amount, RawCall};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
+use crate::call_description::{CallDescription, list};
 use crate::communicator::Communicator;
 use crate::datatype::Datatype;
 use crate::failure::{Reason, Unserved};
@@ -19,7 +20,6 @@ use crate::neighborhood::Neighborhood;
 use crate::numbers::{Numbers, count, counts};
 use crate::task::{Outcome, Task};
 use crate::types::Types;
-use crate::words::{Said, list};
 
 /// What a call is made with.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub struct Caller<'a> {
     /// Where it is made.
     pub comm: &'a Communicator,
     /// Where to note what the arguments say, if somebody wants to know.
-    pub said: Option<&'a Said>,
+    pub said: Option<&'a CallDescription>,
     /// What is settled for collectives among neighbours.
     pub neighborhood: &'a dyn Fn() -> Result<Arc<Neighborhood>, Unserved>,
 }

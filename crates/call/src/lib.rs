@@ -7,6 +7,7 @@
 //!
 //! Nothing here waits for another rank but [`Communicator::join`] and [`neighborhood`], and nothing knows who serves a call.
 
+mod call_description;
 mod collectives;
 mod communicator;
 pub mod counts;
@@ -25,8 +26,8 @@ mod reductions;
 mod spare;
 mod task;
 mod types;
-mod words;
 
+pub use call_description::{CallDescription, hash};
 pub use collectives::{Caller, Receive, Send};
 pub use communicator::Communicator;
 pub use datatype::Datatype;
@@ -37,4 +38,3 @@ pub use numbers::Numbers;
 pub use operations::Object;
 pub use task::{Outcome, Staged, Task};
 pub use types::Types;
-pub use words::{Said, hash};

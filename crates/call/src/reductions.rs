@@ -6,6 +6,7 @@ use allhands::raw::{Amount, RawCall};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
+use crate::call_description::list;
 use crate::collectives::{Caller, Receive, Send};
 use crate::communicator::Communicator;
 use crate::failure::Reason;
@@ -13,7 +14,6 @@ use crate::memory::Region;
 use crate::numbers::{Numbers, count, counts};
 use crate::operations::Reduction;
 use crate::task::{Outcome, Task};
-use crate::words::list;
 
 impl Caller<'_> {
     /// `MPI_Allreduce`

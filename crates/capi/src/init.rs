@@ -21,13 +21,13 @@ pub(crate) type MPI_Datatype = Handle;
 pub(crate) type MPI_Op = Handle;
 
 /// Where a plan is made, how, and where its pointer goes.
-pub(super) struct Wish {
+pub(super) struct PlanTarget {
     pub(super) comm: MPI_Comm,
     pub(super) options: *const c_char,
     pub(super) plan: *mut *mut allhands_plan,
 }
 
-impl Wish {
+impl PlanTarget {
     /// # Safety
     /// The options are null or a text, the plan's address is null or writable.
     pub(super) unsafe fn make(self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> c_int {
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn allhands_allgather_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = arguments.send(sendbuf, sendcount, sendtype)?;
             let receive = (recvbuf, count(recvcount)?, arguments.datatype(recvtype)?);
             Ok(arguments.caller.allgather(send, receive)?)
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn allhands_allgatherv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = arguments.send(sendbuf, sendcount, sendtype)?;
             let (counts, places) = (wide(array(recvcounts)?), wide(array(displs)?));
             let datatype = arguments.datatype(recvtype)?;
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn allhands_alltoall_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = arguments.send(sendbuf, sendcount, sendtype)?;
             let receive = (recvbuf, count(recvcount)?, arguments.datatype(recvtype)?);
             Ok(arguments.caller.alltoall(send, receive)?)
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn allhands_alltoallv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let receive = (recvbuf, wide(array(recvcounts)?), wide(array(rdispls)?), arguments.datatype(recvtype)?);
             let send = match arguments.in_place(sendbuf) {
                 true => (sendbuf, receive.1, receive.2, receive.3),
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn allhands_alltoallw_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (counts, places, datatypes) = arguments.mixed(recvcounts, rdispls, recvtypes)?;
             let receive = (recvbuf, counts, places, datatypes);
             let (counts, places, datatypes) = match arguments.in_place(sendbuf) {
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn allhands_gather_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let root = arguments.root(root)?;
             let (sent, send_type) = arguments.own(root, sendbuf, sendcount, sendtype)?;
             let (received, receive_type) = arguments.every(root, recvcount, recvtype)?;
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn allhands_gatherv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let root = arguments.root(root)?;
             let (sent, send_type) = arguments.own(root, sendbuf, sendcount, sendtype)?;
             let (counts, places, datatype) = arguments.listed(root, recvcounts, displs, recvtype)?;
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn allhands_scatter_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let root = arguments.root(root)?;
             let (sent, send_type) = arguments.every(root, sendcount, sendtype)?;
             let (received, receive_type) = arguments.own(root, recvbuf, recvcount, recvtype)?;
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn allhands_scatterv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let root = arguments.root(root)?;
             let (counts, places, datatype) = arguments.listed(root, sendcounts, displs, sendtype)?;
             let (received, receive_type) = arguments.own(root, recvbuf, recvcount, recvtype)?;
@@ -355,7 +355,7 @@ pub unsafe extern "C" fn allhands_allreduce_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             Ok(arguments.caller.allreduce(sendbuf, recvbuf, arguments::count(count)?, datatype, op)?)
         })
@@ -377,7 +377,7 @@ pub unsafe extern "C" fn allhands_reduce_scatter_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             let counts = wide(array(recvcounts)?);
             Ok(arguments.caller.reduce_scatter(sendbuf, recvbuf, counts, datatype, op)?)
@@ -399,7 +399,7 @@ pub unsafe extern "C" fn allhands_reduce_scatter_block_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             Ok(arguments.caller.reduce_scatter_block(sendbuf, recvbuf, count(recvcount)?, datatype, op)?)
         })
@@ -419,7 +419,7 @@ pub unsafe extern "C" fn allhands_bcast_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, root) = (arguments.datatype(datatype)?, arguments.root(root)?);
             Ok(arguments.caller.bcast(buffer, arguments::count(count)?, datatype, root)?)
         })
@@ -441,7 +441,7 @@ pub unsafe extern "C" fn allhands_reduce_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             let (count, root) = (arguments::count(count)?, arguments.root(root)?);
             Ok(arguments.caller.reduce(sendbuf, recvbuf, count, datatype, op, root)?)
@@ -464,7 +464,7 @@ pub unsafe extern "C" fn allhands_scan_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             Ok(arguments.caller.scan(sendbuf, recvbuf, arguments::count(count)?, datatype, op)?)
         })
@@ -487,7 +487,7 @@ pub unsafe extern "C" fn allhands_exscan_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (datatype, op) = arguments.reduction(datatype, op)?;
             Ok(arguments.caller.exscan(sendbuf, recvbuf, arguments::count(count)?, datatype, op)?)
         })
@@ -502,5 +502,5 @@ pub unsafe extern "C" fn allhands_barrier_init(
     plan: *mut *mut allhands_plan,
 ) -> c_int {
     // SAFETY: the program's arguments.
-    unsafe { Wish { comm, options, plan }.make(|arguments| Ok(arguments.caller.barrier()?)) }
+    unsafe { PlanTarget { comm, options, plan }.make(|arguments| Ok(arguments.caller.barrier()?)) }
 }

@@ -7,7 +7,7 @@ use allhands_call::Numbers;
 use super::arguments::{Arguments, array, count, wide};
 use super::error::Result;
 use super::functions::allhands_plan;
-use super::init::{MPI_Comm, MPI_Datatype, Wish};
+use super::init::{MPI_Comm, MPI_Datatype, PlanTarget};
 
 /// Makes a plan for an allgather among neighbours: a rank gets the blocks of those from which it has edges, in their order. As
 /// `MPI_Neighbor_allgather_init`, on a communicator with a cartesian, graph or distributed graph topology. Nobody works in place. Ranks tell
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn allhands_neighbor_allgather_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = (sendbuf, count(sendcount)?, arguments.datatype(sendtype)?);
             let receive = (recvbuf, count(recvcount)?, arguments.datatype(recvtype)?);
             Ok(arguments.caller.neighbor_allgather(send, receive)?)
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn allhands_neighbor_allgatherv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = (sendbuf, count(sendcount)?, arguments.datatype(sendtype)?);
             let receive = arguments.sized(recvcounts, displs, recvtype)?;
             Ok(arguments.caller.neighbor_allgatherv(send, (recvbuf, receive.0, receive.1, receive.2))?)
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn allhands_neighbor_alltoall_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = (sendbuf, count(sendcount)?, arguments.datatype(sendtype)?);
             let receive = (recvbuf, count(recvcount)?, arguments.datatype(recvtype)?);
             Ok(arguments.caller.neighbor_alltoall(send, receive)?)
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn allhands_neighbor_alltoallv_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let (sent, received) =
                 (arguments.sized(sendcounts, sdispls, sendtype)?, arguments.sized(recvcounts, rdispls, recvtype)?);
             let (send, receive) = ((sendbuf, sent.0, sent.1, sent.2), (recvbuf, received.0, received.1, received.2));
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn allhands_neighbor_alltoallw_init(
 ) -> c_int {
     // SAFETY: the program's arguments.
     unsafe {
-        Wish { comm, options, plan }.make(|arguments| {
+        PlanTarget { comm, options, plan }.make(|arguments| {
             let send = (sendbuf, wide(array(sendcounts)?), wide(array(sdispls)?), sendtypes.cast());
             let receive = (recvbuf, wide(array(recvcounts)?), wide(array(rdispls)?), recvtypes.cast());
             Ok(arguments.caller.neighbor_alltoallw(send, receive)?)

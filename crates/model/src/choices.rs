@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use allhands_schedule::{Algorithm, Choice, Prepared, Problem, Promise, Reduction, algorithms};
 
-use crate::glance::Glance;
+use crate::quick_estimate::QuickEstimate;
 use crate::simulate::Simulator;
 use crate::{Amount, Machine, Mode, Result, memory};
 
@@ -15,7 +15,7 @@ pub struct Ranked {
     pub choice: Choice,
     /// How long it takes.
     pub seconds: f64,
-    /// Whether it was simulated; otherwise the time comes from a glance at a few ranks' rounds.
+    /// Whether it was simulated; otherwise the time is a quick estimate from a few ranks' rounds.
     pub simulated: bool,
 }
 
@@ -105,7 +105,7 @@ pub fn rank_choices(
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve.
 ///
-/// What does not keep to what the reduction asks for, or to the allowance, is left out first. Of every algorithm the settings with the best closed forms are glanced at; the best at a glance are simulated, one after the
+/// What does not keep to what the reduction asks for, or to the allowance, is left out first. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
 /// step, radices, factors, leaders.
 ///
@@ -135,7 +135,7 @@ pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowa
 const WORK: usize = 1 << 20;
 /// Settings of an algorithm that are glanced at, with messages and with shared memory each.
 const OF_EACH: usize = 8;
-/// What takes so much longer than the best, at a glance, is not simulated.
+/// What takes so much longer than the best, by the quick estimate, is not simulated.
 const HOPELESS: f64 = 2.5;
 /// How many algorithms have their settings improved.
 const IMPROVED: usize = 3;
@@ -147,7 +147,7 @@ struct Search<'a> {
     amount: Amount,
     machine: &'a Machine,
     allowance: Allowance,
-    glance: Glance<'a>,
+    quick_estimate: QuickEstimate<'a>,
     candidates: Vec<Candidate>,
     seen: HashSet<Choice>,
     /// Work that may still be done.
@@ -156,7 +156,7 @@ struct Search<'a> {
 
 struct Candidate {
     prepared: Prepared,
-    glance: f64,
+    quick_estimate: f64,
     /// Of all ranks, if it is known.
     work: Option<usize>,
     simulated: Option<f64>,
@@ -164,15 +164,15 @@ struct Candidate {
 
 impl<'a> Search<'a> {
     fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine, allowance: Allowance) -> Search<'a> {
-        let glance = Glance::new(problem, amount, machine);
+        let quick_estimate = QuickEstimate::new(problem, amount, machine);
         let (candidates, seen) = (Vec::new(), HashSet::new());
-        let mut search = Search { problem, amount, machine, allowance, glance, candidates, seen, left: WORK };
+        let mut search = Search { problem, amount, machine, allowance, quick_estimate, candidates, seen, left: WORK };
         let mut able: Vec<(f64, Prepared)> = Vec::new();
         for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
             let settings = settings.iter().filter_map(|choice| search.prepare(choice));
             let mut settings: Vec<(f64, Prepared)> =
-                settings.map(|prepared| (search.glance.formula(&prepared), prepared)).collect();
+                settings.map(|prepared| (search.quick_estimate.formula(&prepared), prepared)).collect();
             sort_by(&mut settings, |setting| setting.0);
             let (shared, sent): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(_, prepared)| prepared.shares());
             for settings in [sent, shared] {
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         for (_, prepared) in able {
             search.add(prepared);
         }
-        sort_by(&mut search.candidates, |candidate| candidate.glance);
+        sort_by(&mut search.candidates, |candidate| candidate.quick_estimate);
         search
     }
 
@@ -202,19 +202,19 @@ impl<'a> Search<'a> {
         if !self.seen.insert(prepared.choice().clone()) {
             return None;
         }
-        let walk = if self.left > 0 { self.glance.walk(&prepared) } else { None };
+        let walk = if self.left > 0 { self.quick_estimate.walk(&prepared) } else { None };
         let work = walk.as_ref().map(|walk| walk.work);
         self.left = self.left.saturating_sub(work.unwrap_or(0));
-        let glance = walk.map_or_else(|| self.glance.formula(&prepared), |walk| walk.seconds);
+        let quick_estimate = walk.map_or_else(|| self.quick_estimate.formula(&prepared), |walk| walk.seconds);
         let work = work.map(|work| work.saturating_mul(self.problem.ranks()));
-        self.candidates.push(Candidate { prepared, glance, work, simulated: None });
+        self.candidates.push(Candidate { prepared, quick_estimate, work, simulated: None });
         Some(self.candidates.len() - 1)
     }
 
     fn simulate_promising(&mut self) {
         let mut best = f64::INFINITY;
         for index in 0..self.candidates.len() {
-            if self.candidates[index].glance > HOPELESS * best {
+            if self.candidates[index].quick_estimate > HOPELESS * best {
                 break;
             }
             best = best.min(self.simulate(index).unwrap_or(f64::INFINITY));
@@ -259,13 +259,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Best first. A glance sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked.
+    /// Best first. A quick estimate sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked.
     fn ranked(&self) -> Vec<Ranked> {
-        let wrong = |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.glance);
+        let wrong =
+            |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.quick_estimate);
         let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(1.0, f64::max);
         let rank = |candidate: &Candidate| Ranked {
             choice: candidate.prepared.choice().clone(),
-            seconds: candidate.simulated.unwrap_or(candidate.glance * slack),
+            seconds: candidate.simulated.unwrap_or(candidate.quick_estimate * slack),
             simulated: candidate.simulated.is_some(),
         };
         let mut ranked: Vec<Ranked> = self.candidates.iter().map(rank).collect();

@@ -5,7 +5,7 @@ mod random;
 use std::collections::HashMap;
 
 use allhands_model::{Amount, Level, Machine, Protocol, Simulator};
-use allhands_schedule::{Collective, Ensemble, Few, Problem, Recv, Round, Schedule, Send, Span, Topology};
+use allhands_schedule::{Collective, Ensemble, InlineVec, Problem, Recv, Round, Schedule, Send, Span, Topology};
 use random::Random;
 
 /// One message: its ends, by rank and round, and its bytes.
@@ -181,7 +181,7 @@ fn random_schedules(random: &mut Random, topology: &Topology) -> Ensemble {
         for _ in 0..random.below(2 * ranks) {
             let (from, to) = (random.below(ranks), random.below(ranks));
             if from != to {
-                let spans = Few::from([Span::scratch(0, random.below(9))]);
+                let spans = InlineVec::from([Span::scratch(0, random.below(9))]);
                 common[from].sends.push(Send { to, spans: spans.clone() });
                 common[to].recvs.push(Recv { from, spans, combine: None });
             }

@@ -15,9 +15,9 @@
 mod against;
 mod bottom;
 mod compared;
+mod host;
 mod html;
 mod learning;
-mod place;
 mod spread;
 mod table;
 mod units;
@@ -26,8 +26,8 @@ mod whole;
 
 pub use against::Against;
 pub use compared::{Compared, Side};
+pub use host::RankHost;
 pub use learning::{Learning, Lesson, Tried};
-pub use place::Place;
 pub use spread::Spread;
 pub use units::class;
 pub use whole::{Communicator, FORM, Job, Key, Part, Row, Served, Tally, Unreadable, Whole};

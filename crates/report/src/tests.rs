@@ -33,8 +33,8 @@ fn compared(collective: &str, ours: Side, mpi: Side) -> Compared {
     }
 }
 
-fn place() -> Place {
-    Place { machine: "here".into(), cores: vec![0, 1], quota: 2, own_seconds: 0.5, all_seconds: 1.0 }
+fn place() -> RankHost {
+    RankHost { machine: "here".into(), cores: vec![0, 1], quota: 2, own_seconds: 0.5, all_seconds: 1.0 }
 }
 
 fn part(rows: Vec<(Key, Tally)>, compared: Vec<Compared>) -> Part {

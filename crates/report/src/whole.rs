@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bottom::Bottom;
 use crate::compared::{Compared, Instead, weighed};
+use crate::host::{self, RankHost};
 use crate::learning::Learning;
-use crate::place::{self, Place};
 use crate::spread::Spread;
 use crate::waits::{Wait, waits};
 
@@ -68,7 +68,7 @@ pub struct Tally {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Part {
     /// Where it ran, and beside whom.
-    pub place: Place,
+    pub place: RankHost,
     /// From `MPI_Init` to `MPI_Finalize`.
     pub seconds: f64,
     /// In point-to-point and in calls that begin or complete requests.
@@ -223,7 +223,7 @@ impl Whole {
             allhands_report: FORM,
             bottom_line: String::new(),
             instead: None,
-            warnings: place::warnings(&parts),
+            warnings: host::warnings(&parts),
             ranks: parts.len(),
             machines,
             mpi: job.mpi,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::blockset::BlockSet;
 use crate::schedule::push_span;
-use crate::{Combine, Few, Local, Recv, Round, Send, Space, Span};
+use crate::{Combine, InlineVec, Local, Recv, Round, Send, Space, Span};
 
 /// A schedule of a group's member, in the ranks and positions of the whole.
 ///
@@ -22,10 +22,10 @@ use crate::{Combine, Few, Local, Recv, Round, Send, Space, Span};
 pub(crate) fn embed(
     rounds: Vec<Round>,
     rank_of: impl Fn(usize) -> usize,
-    place: impl Fn(Span, &mut Few<Span>),
+    place: impl Fn(Span, &mut InlineVec<Span>),
 ) -> Vec<Round> {
     let all = |spans: &[Span]| {
-        let mut placed = Few::new();
+        let mut placed = InlineVec::new();
         for &span in spans {
             place(span, &mut placed);
         }
@@ -72,7 +72,7 @@ pub(crate) fn pairs(
 
 /// Moves every run of `Output` positions to where `place` says and leaves other spaces alone: what [`embed`] wants for
 /// most groups. Sender and receiver of a message name the same runs, so a run may be placed in any order of its own.
-pub(crate) fn placing(place: impl Fn(Range<usize>, &mut Few<Span>)) -> impl Fn(Span, &mut Few<Span>) {
+pub(crate) fn placing(place: impl Fn(Range<usize>, &mut InlineVec<Span>)) -> impl Fn(Span, &mut InlineVec<Span>) {
     move |span, spans| match span.space {
         Space::Output => place(span.first..span.end(), spans),
         _ => push_span(spans, span),
@@ -162,8 +162,8 @@ impl Reversal {
     }
 
     /// The same spans, in `Output` where something has begun and in `Input` elsewhere.
-    pub(crate) fn located(&self, spans: &[Span]) -> Few<Span> {
-        let mut found = Few::new();
+    pub(crate) fn located(&self, spans: &[Span]) -> InlineVec<Span> {
+        let mut found = InlineVec::new();
         for (piece, begun) in self.pieces(spans) {
             let space = if begun { Space::Output } else { Space::Input };
             push_span(&mut found, Span::new(space, piece.start, piece.len()));

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::{Few, Problem};
+use crate::{InlineVec, Problem};
 
 /// Where a block lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ impl Span {
 }
 
 /// Appends a span, merging it with the last one where they touch; an empty span vanishes.
-pub(crate) fn push_span(spans: &mut Few<Span>, span: Span) {
+pub(crate) fn push_span(spans: &mut InlineVec<Span>, span: Span) {
     if span.count == 0 {
         return;
     }
@@ -105,7 +105,7 @@ pub struct Send {
     /// The rank that gets it.
     pub to: usize,
     /// What it carries. Empty in a barrier.
-    pub spans: Few<Span>,
+    pub spans: InlineVec<Span>,
 }
 
 /// A message that arrives.
@@ -114,7 +114,7 @@ pub struct Recv {
     /// The rank it comes from.
     pub from: usize,
     /// Where its blocks go, in order.
-    pub spans: Few<Span>,
+    pub spans: InlineVec<Span>,
     /// `None`: the blocks overwrite. Otherwise they are combined with what is there.
     pub combine: Option<Combine>,
 }
@@ -169,9 +169,9 @@ pub enum Local {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Messages that leave.
-    pub sends: Few<Send>,
+    pub sends: InlineVec<Send>,
     /// Messages that arrive.
-    pub recvs: Few<Recv>,
+    pub recvs: InlineVec<Recv>,
     /// What follows, in order.
     pub locals: Vec<Local>,
 }
@@ -199,11 +199,11 @@ impl Round {
         sent.chain(received).chain(local)
     }
 
-    pub(crate) fn send(&mut self, to: usize, spans: impl Into<Few<Span>>) {
+    pub(crate) fn send(&mut self, to: usize, spans: impl Into<InlineVec<Span>>) {
         self.sends.push(Send { to, spans: spans.into() });
     }
 
-    pub(crate) fn recv(&mut self, from: usize, spans: impl Into<Few<Span>>, combine: Option<Combine>) {
+    pub(crate) fn recv(&mut self, from: usize, spans: impl Into<InlineVec<Span>>, combine: Option<Combine>) {
         self.recvs.push(Recv { from, spans: spans.into(), combine });
     }
 

@@ -35,8 +35,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::{
-    Collective, Combine, Edge, Ensemble, Error, Few, Graph, Local, Problem, Recv, Reduction, Result, Round, Schedule,
-    Send, Space, Span, Topology,
+    Collective, Combine, Edge, Ensemble, Error, Graph, InlineVec, Local, Problem, Recv, Reduction, Result, Round,
+    Schedule, Send, Space, Span, Topology,
 };
 
 const FIRST_LINE: &str = "allhands schedule 1";
@@ -166,7 +166,7 @@ impl Neighbors {
         }
     }
 
-    fn read(text: &str) -> Line<Neighbors> {
+    fn read(text: &str) -> Parsed<Neighbors> {
         let form = || format!("{text:?} is no list of neighbors; expected such as `neighbors 0: from 1 2 to 2 2`");
         let (rank, lists) = text.split_once(':').ok_or_else(form)?;
         let (sources, destinations) =
@@ -177,13 +177,13 @@ impl Neighbors {
         };
         Ok(Neighbors {
             rank: number(rank.trim(), "a rank")?,
-            sources: sources.split_whitespace().map(source).collect::<Line<_>>()?,
-            destinations: destinations.split_whitespace().map(|rank| number(rank, "a rank")).collect::<Line<_>>()?,
+            sources: sources.split_whitespace().map(source).collect::<Parsed<_>>()?,
+            destinations: destinations.split_whitespace().map(|rank| number(rank, "a rank")).collect::<Parsed<_>>()?,
         })
     }
 
     /// The graph of all ranks' lines.
-    fn graph(lines: Vec<Neighbors>, ranks: usize) -> Line<Graph> {
+    fn graph(lines: Vec<Neighbors>, ranks: usize) -> Parsed<Graph> {
         let mut lists = vec![None; ranks];
         for Neighbors { rank, sources, destinations } in lines {
             let list =
@@ -192,7 +192,7 @@ impl Neighbors {
         }
         let missing = |rank: usize| format!("the line `neighbors {rank}` is missing; every rank needs one");
         let lists = lists.into_iter().enumerate().map(|(rank, list)| list.ok_or_else(|| missing(rank)));
-        let lists = lists.collect::<Line<Vec<_>>>()?;
+        let lists = lists.collect::<Parsed<Vec<_>>>()?;
         let plain: Vec<_> = (lists.iter())
             .map(|(sources, destinations)| (sources.iter().map(|(from, _)| *from).collect(), destinations.clone()))
             .collect();
@@ -264,7 +264,7 @@ pub fn line_of(text: &str, rank: usize, round: Option<usize>) -> Option<usize> {
 }
 
 /// What a line is refused with; the line number is added above.
-type Line<T> = std::result::Result<T, String>;
+type Parsed<T> = std::result::Result<T, String>;
 
 /// The state of reading, line by line.
 #[derive(Default)]
@@ -290,7 +290,7 @@ struct Header {
 }
 
 impl Reader {
-    fn line(&mut self, content: &str) -> Line<()> {
+    fn line(&mut self, content: &str) -> Parsed<()> {
         if self.ended {
             return Err(format!("{content:?} comes after `end`; nothing may follow it"));
         }
@@ -317,7 +317,7 @@ impl Reader {
         }
     }
 
-    fn open_rank(&mut self, rest: &str) -> Line<()> {
+    fn open_rank(&mut self, rest: &str) -> Parsed<()> {
         let ranks = self.close_header()?;
         let rank = number(rest, "a rank")?;
         if rank >= ranks {
@@ -331,19 +331,19 @@ impl Reader {
     }
 
     /// Puts the header together when the first rank begins, and says how many ranks there are.
-    fn close_header(&mut self) -> Line<usize> {
+    fn close_header(&mut self) -> Parsed<usize> {
         if self.problem.is_none() {
             self.problem = Some(self.header.problem()?);
         }
         Ok(self.problem.as_ref().map_or(0, Problem::ranks))
     }
 
-    fn rounds(&mut self) -> Line<&mut Vec<Round>> {
+    fn rounds(&mut self) -> Parsed<&mut Vec<Round>> {
         let rounds = self.rank.and_then(|rank| self.schedules.get_mut(&rank));
         rounds.ok_or_else(|| "a round belongs to a rank; expected `rank 0` before it".into())
     }
 
-    fn operation(&mut self, word: &str, rest: &str) -> Line<()> {
+    fn operation(&mut self, word: &str, rest: &str) -> Parsed<()> {
         let operation = Operation::read(word, rest)?;
         let round = self.rounds()?.last_mut().ok_or_else(|| format!("expected `round` before `{word}`"))?;
         if !matches!(operation, Operation::Local(_)) && !round.locals.is_empty() {
@@ -359,7 +359,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Line<Ensemble> {
+    fn finish(self) -> Parsed<Ensemble> {
         if !self.begun {
             return Err(format!("the file is empty; expected `{FIRST_LINE}`"));
         }
@@ -381,7 +381,7 @@ impl Reader {
 }
 
 impl Header {
-    fn line(&mut self, word: &str, rest: &str) -> Line<()> {
+    fn line(&mut self, word: &str, rest: &str) -> Parsed<()> {
         match word {
             "collective" => once(&mut self.collective, word, rest.parse().map_err(|error: Error| error.to_string())?),
             "algorithm" => once(&mut self.algorithm, word, rest.to_string()),
@@ -393,7 +393,8 @@ impl Header {
                 Ok(())
             }
             "counts" => {
-                let counts: Line<Vec<usize>> = rest.split_whitespace().map(|count| number(count, "a count")).collect();
+                let counts: Parsed<Vec<usize>> =
+                    rest.split_whitespace().map(|count| number(count, "a count")).collect();
                 once(&mut self.counts, word, counts?)
             }
             "reduction" => once(&mut self.reduction, word, reduction(rest)?),
@@ -403,7 +404,7 @@ impl Header {
         }
     }
 
-    fn problem(&mut self) -> Line<Problem> {
+    fn problem(&mut self) -> Parsed<Problem> {
         let missing = |word: &str, example: &str| {
             format!("the line `{word}` is missing; expected it before the first rank, such as `{word} {example}`")
         };
@@ -428,14 +429,14 @@ impl Header {
     }
 }
 
-fn once<T>(slot: &mut Option<T>, word: &str, value: T) -> Line<()> {
+fn once<T>(slot: &mut Option<T>, word: &str, value: T) -> Parsed<()> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(format!("`{word}` is given twice; expected it once")),
     }
 }
 
-fn reduction(text: &str) -> Line<Reduction> {
+fn reduction(text: &str) -> Parsed<Reduction> {
     let mut reduction = Reduction::default();
     for word in text.split_whitespace() {
         match word {
@@ -454,7 +455,7 @@ enum Operation {
 }
 
 impl Operation {
-    fn read(word: &str, rest: &str) -> Line<Operation> {
+    fn read(word: &str, rest: &str) -> Parsed<Operation> {
         Ok(match word {
             "send" => {
                 let (peer, list) = message(word, rest)?;
@@ -496,13 +497,13 @@ fn combine(word: &str) -> Option<Combine> {
 }
 
 /// The two sides of the colon of a message.
-fn message<'a>(word: &str, rest: &'a str) -> Line<(&'a str, &'a str)> {
+fn message<'a>(word: &str, rest: &'a str) -> Parsed<(&'a str, &'a str)> {
     let sides = rest.split_once(':').map(|(head, list)| (head.trim(), list.trim()));
     sides.ok_or_else(|| format!("expected a colon, such as `{word} 1: output[0]`"))
 }
 
 /// The two sides of the arrow of a local operation: one span each.
-fn pair(word: &str, rest: &str) -> Line<(Span, Span)> {
+fn pair(word: &str, rest: &str) -> Parsed<(Span, Span)> {
     let sides = rest.split_once("->").map(|(from, to)| (spans(from), spans(to)));
     match sides {
         Some((Err(fact), _) | (_, Err(fact))) => Err(fact),
@@ -511,8 +512,8 @@ fn pair(word: &str, rest: &str) -> Line<(Span, Span)> {
     }
 }
 
-fn spans(mut list: &str) -> Line<Few<Span>> {
-    let mut spans = Few::new();
+fn spans(mut list: &str) -> Parsed<InlineVec<Span>> {
+    let mut spans = InlineVec::new();
     let mut blocks = 0;
     list = list.trim();
     while !list.is_empty() {
@@ -530,7 +531,7 @@ fn spans(mut list: &str) -> Line<Few<Span>> {
 }
 
 /// `space[first` or `space[first..end`: the bracket that closes it is already gone.
-fn span(text: &str) -> Line<Span> {
+fn span(text: &str) -> Parsed<Span> {
     let wrong = || format!("\"{text}]\" is no span; expected one such as output[3] or output[0..2]");
     let (name, range) = text.split_once('[').ok_or_else(wrong)?;
     let space = Space::ALL
@@ -548,11 +549,11 @@ fn span(text: &str) -> Line<Span> {
     Ok(Span::new(space, first, end.checked_sub(first).ok_or_else(backwards)?))
 }
 
-fn number(text: &str, what: &str) -> Line<usize> {
+fn number(text: &str, what: &str) -> Parsed<usize> {
     text.trim().parse().map_err(|_| format!("{:?} is not {what}; expected a whole number", text.trim()))
 }
 
-fn limited(text: &str, what: &str) -> Line<usize> {
+fn limited(text: &str, what: &str) -> Parsed<usize> {
     let number = number(text, what)?;
     if number > MOST_BLOCKS {
         Err(format!("{number} is too large; expected at most {MOST_BLOCKS}"))

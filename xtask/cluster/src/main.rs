@@ -62,7 +62,7 @@ enum Command {
     /// Removes the cluster, and ends what runs on it.
     Down,
     /// Races our collectives against those of three MPIs, on clusters of its own.
-    Race(race::Wish),
+    Race(race::Args),
     /// Prints the tables of a race that was run before, and draws its plot.
     Table {
         /// What the race has written.
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
             .map(|()| eprintln!("cluster: {nodes} nodes, {delay} apart, {rate} each")),
         Command::Run { mpi, shape, program } => job::run(mpi, shape, &program),
         Command::Down => state::down(),
-        Command::Race(wish) => race::run(&wish),
+        Command::Race(args) => race::run(&args),
         Command::Table { file, plot } => race::show(&file, plot.as_deref()),
         Command::Racer { program } => race::racer::race(&program),
         Command::Switch { nodes, delay, rate, tied } => switch::serve(nodes, delay, rate, tied),

@@ -41,9 +41,9 @@ impl Words {
         unsafe { &*self.first.add(index) }
     }
 
-    /// Waits until a gate, which only grows, is at `least`; now and then it does what `meanwhile` does.
-    pub(crate) fn pass(&self, gate: usize, least: u32, meanwhile: Option<&dyn Fn()>) {
-        let look = if meanwhile.is_some() { Duration::from_micros(300) } else { Duration::from_millis(100) };
+    /// Waits until a gate, which only grows, is at `least`; now and then it does what `on_idle` does.
+    pub(crate) fn pass(&self, gate: usize, least: u32, on_idle: Option<&dyn Fn()>) {
+        let look = if on_idle.is_some() { Duration::from_micros(300) } else { Duration::from_millis(100) };
         let gate = self.gate(gate);
         loop {
             let now = gate.load(Ordering::Acquire);
@@ -53,8 +53,8 @@ impl Words {
             let time = futex::Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() };
             // Called, timed out, interrupted or too late to sleep: it looks again.
             let _ = futex::wait(gate, futex::Flags::empty(), now, Some(&time));
-            if let Some(meanwhile) = meanwhile {
-                meanwhile();
+            if let Some(on_idle) = on_idle {
+                on_idle();
             }
         }
     }

@@ -65,34 +65,34 @@ impl World {
 }
 
 /// What is to be measured, or made of what was measured before.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     output: Option<PathBuf>,
     from: Option<PathBuf>,
     world: Option<String>,
     jobs: usize,
 }
 
-impl Wish {
+impl Args {
     /// `[--world NAME] [--jobs N] [--output FILE]` in any order, or `--from FILE`.
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { output: None, from: None, world: None, jobs: JOBS };
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
+        let mut args = Args { output: None, from: None, world: None, jobs: JOBS };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
-                "--output" => wish.output = Some(words.next()?.into()),
-                "--from" => wish.from = Some(words.next()?.into()),
+                "--output" => args.output = Some(words.next()?.into()),
+                "--from" => args.from = Some(words.next()?.into()),
                 "--world" => {
                     let name = words.next()?;
                     WORLDS.iter().find(|world| world.name == *name)?;
-                    wish.world = Some((*name).into());
+                    args.world = Some((*name).into());
                 }
-                "--jobs" => wish.jobs = words.next()?.parse().ok().filter(|jobs| *jobs > 0)?,
+                "--jobs" => args.jobs = words.next()?.parse().ok().filter(|jobs| *jobs > 0)?,
                 _ => return None,
             }
         }
         // A file says what was measured: nothing is left to choose.
-        let chosen = wish.output.is_some() || wish.world.is_some() || wish.jobs != JOBS;
-        Some(wish).filter(|wish| wish.from.is_none() || !chosen)
+        let chosen = args.output.is_some() || args.world.is_some() || args.jobs != JOBS;
+        Some(args).filter(|args| args.from.is_none() || !chosen)
     }
 }
 
@@ -120,12 +120,12 @@ struct Chapter {
 }
 
 /// Prints the tables; with them, what every job printed goes into the file.
-pub(crate) fn run(wish: &Wish) -> Result<()> {
-    let text = match &wish.from {
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let text = match &args.from {
         Some(file) => std::fs::read_to_string(file).map_err(|error| {
             format!("{} cannot be read: {error}; name a file that --output has written", file.display())
         })?,
-        None => measure(wish)?,
+        None => measure(args)?,
     };
     let (head, raw) =
         text.split_once(RAW).ok_or("no line says where the jobs' output begins; name a file of this command")?;
@@ -135,7 +135,7 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
     for Chapter { title, measured } in &chapters {
         let _ = write!(tables, "\n## {title}\n\n{}\n{}", summary(measured), table(measured));
     }
-    if let Some(file) = &wish.output {
+    if let Some(file) = &args.output {
         std::fs::write(file, format!("{head}\n{tables}\n{RAW}{raw}"))
             .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
     }
@@ -147,15 +147,15 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
 const RAW: &str = "# What each job printed: collective, bytes, median, p10, p90 in microseconds\n";
 
 /// What the machine is, and what every job printed.
-fn measure(wish: &Wish) -> Result<String> {
+fn measure(args: &Args) -> Result<String> {
     mpi::install()?;
     let allhands = build::installed()?;
     let libraries = LIBRARIES.into_iter().map(libraries::named).collect::<Result<Vec<_>>>()?;
     let mut raw = String::new();
     let before = machine::load();
-    for world in WORLDS.iter().filter(|world| wish.world.as_ref().is_none_or(|name| name == world.name)) {
+    for world in WORLDS.iter().filter(|world| args.world.as_ref().is_none_or(|name| name == world.name)) {
         for library in &libraries {
-            of_library(world, library, &allhands, wish.jobs, &mut raw)?;
+            of_library(world, library, &allhands, args.jobs, &mut raw)?;
         }
     }
     let (machine, after) = (machine::description(), machine::load());

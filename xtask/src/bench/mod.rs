@@ -23,35 +23,35 @@ const COLLECTIVES: [&str; 5] = ["allreduce", "allgather", "alltoall", "reduce_sc
 const MOST: Duration = Duration::from_secs(300);
 
 /// What is to be measured.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     output: Option<PathBuf>,
     /// Few sizes and iterations, to try.
     quick: bool,
 }
 
-impl Wish {
+impl Args {
     /// `[--output FILE] [--quick]`, in any order.
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { output: None, quick: false };
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
+        let mut args = Args { output: None, quick: false };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
-                "--output" => wish.output = Some(words.next()?.into()),
-                "--quick" => wish.quick = true,
+                "--output" => args.output = Some(words.next()?.into()),
+                "--quick" => args.quick = true,
                 _ => return None,
             }
         }
-        Some(wish)
+        Some(args)
     }
 }
 
 /// Prints the tables, and all that was measured into the file or, without one, before them.
-pub(crate) fn run(wish: &Wish) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     mpi::install()?;
     let allhands = build::program(&["--release", "--package", "allhands-cli"])?;
     let overheads = build::program(&["--release", "--package", "allhands", "--example", "overheads"])?;
     let libraries = LIBRARIES.into_iter().map(libraries::named).collect::<Result<Vec<_>>>()?;
-    let mut report = format!("cargo xtask bench mpi{}\n\n", if wish.quick { " --quick" } else { "" });
+    let mut report = format!("cargo xtask bench mpi{}\n\n", if args.quick { " --quick" } else { "" });
     report += &machine::description();
     let _ = writeln!(report, "load before: {}\n", machine::load());
     // As programs call, and one right after the other.
@@ -61,14 +61,14 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
         let mut cells = Vec::new();
         for library in &libraries {
             for collective in COLLECTIVES {
-                let csv = collective_of(library, &allhands, &format!("{collective}{option}"), wish.quick, &mut report)?;
+                let csv = collective_of(library, &allhands, &format!("{collective}{option}"), args.quick, &mut report)?;
                 cells.extend(tables::cells(library.title, &csv)?);
             }
         }
         measured.push((title, cells));
     }
     for library in &libraries {
-        overheads_of(library, &overheads, wish.quick, &mut report)?;
+        overheads_of(library, &overheads, args.quick, &mut report)?;
     }
     let _ = writeln!(report, "load after: {}\n", machine::load());
     let titles: Vec<&str> = libraries.iter().map(|library| library.title).collect();
@@ -78,7 +78,7 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
         let _ = writeln!(short, "{title}\n\n{}", tables::in_short(cells, &titles));
     }
     report += &short;
-    match &wish.output {
+    match &args.output {
         Some(file) => {
             std::fs::write(file, report).map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
             println!("{short}");
@@ -89,7 +89,7 @@ pub(crate) fn run(wish: &Wish) -> Result<()> {
 }
 
 /// `cargo xtask bench preload`: what the preload costs, on two ranks of three MPIs.
-pub(crate) fn preload(wish: &Wish) -> Result<()> {
+pub(crate) fn preload(args: &Args) -> Result<()> {
     mpi::install()?;
     let exec = build::installed()?;
     let cost = build::program(&["--release", "--package", "allhands-preload", "--example", "cost"])?;
@@ -103,7 +103,7 @@ pub(crate) fn preload(wish: &Wish) -> Result<()> {
         report.push('\n');
         one(&library, command, &line, &mut report)?;
     }
-    match &wish.output {
+    match &args.output {
         Some(file) => {
             std::fs::write(file, report).map_err(|error| format!("{} cannot be written: {error}", file.display()))
         }

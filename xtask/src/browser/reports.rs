@@ -12,7 +12,7 @@ use crate::{Result, libraries, mpi};
 pub(super) fn preload(chromium: &mut Chromium, exec: &Path, folder: &Path) -> Result<()> {
     mpi::install()?;
     let library = libraries::named("mpich")?;
-    let program = library.compile("xtask/src/tells/tells.c")?;
+    let program = library.compile("xtask/src/diagnostics/mistakes.c")?;
     let page = folder.join("report.html");
     let _ = std::fs::remove_file(&page);
     let mut command = library.command(3, exec);

@@ -29,7 +29,7 @@ const AMONG_NEIGHBORS: [&str; 4] =
     ["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"];
 
 /// What is to be run.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     library: Option<String>,
     seconds: Option<u64>,
     seed: Option<u64>,
@@ -41,46 +41,46 @@ pub(crate) struct Wish {
     known: Vec<String>,
 }
 
-impl Wish {
+impl Args {
     /// `[LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs] [--without WORD]...`, in any order.
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish =
-            Wish { library: None, seconds: None, seed: None, ranks: None, found: false, theirs: false, known: vec![] };
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
+        let mut args =
+            Args { library: None, seconds: None, seed: None, ranks: None, found: false, theirs: false, known: vec![] };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
-                "--seconds" => wish.seconds = Some(words.next()?.parse().ok()?),
-                "--seed" => wish.seed = Some(words.next()?.parse().ok()?),
-                "--ranks" => wish.ranks = Some(words.next()?.parse().ok()?),
-                "--found" => wish.found = true,
-                "--theirs" => wish.theirs = true,
-                "--without" => wish.known.push(words.next()?.to_string()),
-                name if !name.starts_with('-') && wish.library.is_none() => wish.library = Some(name.into()),
+                "--seconds" => args.seconds = Some(words.next()?.parse().ok()?),
+                "--seed" => args.seed = Some(words.next()?.parse().ok()?),
+                "--ranks" => args.ranks = Some(words.next()?.parse().ok()?),
+                "--found" => args.found = true,
+                "--theirs" => args.theirs = true,
+                "--without" => args.known.push(words.next()?.to_string()),
+                name if !name.starts_with('-') && args.library.is_none() => args.library = Some(name.into()),
                 _ => return None,
             }
         }
-        Some(wish)
+        Some(args)
     }
 }
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
     let allhands = build::command()?;
-    let libraries = match &wish.library {
+    let libraries = match &args.library {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),
     };
-    let mut fuzzer = Fuzzer { theirs: wish.theirs, known: wish.known.clone(), ..Fuzzer::new(allhands)? };
-    if wish.found {
+    let mut fuzzer = Fuzzer { theirs: args.theirs, known: args.known.clone(), ..Fuzzer::new(allhands)? };
+    if args.found {
         fuzzer.replay(&libraries)?;
         return fuzzer.verdict();
     }
     for library in libraries.iter().filter(|library| library.is_native()) {
-        match (wish.seed, wish.seconds) {
-            (Some(seed), None) => fuzzer.seeds(library, wish.ranks, seed, 1)?,
+        match (args.seed, args.seconds) {
+            (Some(seed), None) => fuzzer.seeds(library, args.ranks, seed, 1)?,
             (first, seconds) => {
                 let first = first.unwrap_or_else(new_seed);
-                fuzzer.during(library, wish.ranks, first, Duration::from_secs(seconds.unwrap_or(60)))?;
+                fuzzer.during(library, args.ranks, first, Duration::from_secs(seconds.unwrap_or(60)))?;
             }
         }
     }

@@ -49,7 +49,7 @@ pub(crate) enum Extent {
 }
 
 /// What is to be run.
-pub(crate) struct Wish {
+pub(crate) struct Args {
     library: Option<String>,
     extent: Extent,
     part: Option<Part>,
@@ -66,21 +66,21 @@ enum Part {
     Imb,
 }
 
-impl Wish {
+impl Args {
     /// `[LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb | --only NAME]`, in any order.
-    pub(crate) fn parse(words: &[&str]) -> Option<Wish> {
-        let mut wish = Wish { library: None, extent: Extent::Short, part: None, only: None };
+    pub(crate) fn parse(words: &[&str]) -> Option<Args> {
+        let mut args = Args { library: None, extent: Extent::Short, part: None, only: None };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             let part = match word {
                 "--only" => {
                     let name = words.next()?;
                     promise::is_known(name).then_some(())?;
-                    wish.only = Some(name.to_string());
+                    args.only = Some(name.to_string());
                     continue;
                 }
                 "--full" => {
-                    wish.extent = Extent::Full;
+                    args.extent = Extent::Full;
                     continue;
                 }
                 "--mpi4py" => Part::Mpi4py,
@@ -88,30 +88,30 @@ impl Wish {
                 "--programs" => Part::Programs,
                 "--requests" => Part::Requests,
                 "--imb" => Part::Imb,
-                name if !name.starts_with('-') && wish.library.is_none() => {
-                    wish.library = Some(name.into());
+                name if !name.starts_with('-') && args.library.is_none() => {
+                    args.library = Some(name.into());
                     continue;
                 }
                 _ => return None,
             };
-            if wish.part.replace(part).is_some() {
+            if args.part.replace(part).is_some() {
                 return None;
             }
         }
-        Some(wish)
+        Some(args)
     }
 }
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
-    let libraries = match &wish.library {
+    let libraries = match &args.library {
         Some(name) => vec![libraries::named(name)?],
         None => libraries::all(),
     };
-    if let Some(name) = &wish.only {
+    if let Some(name) = &args.only {
         return promise::run(&build::command()?, &libraries, Some(name));
     }
-    parts(&libraries, wish.extent, wish.part)
+    parts(&libraries, args.extent, args.part)
 }
 
 /// What CI runs.

@@ -126,12 +126,12 @@ pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Ex
     for turn in 0..turns {
         let names: Vec<&str> = known.iter().map(|names| names[turn % names.len()].as_str()).collect();
         let wishes = SERVED.iter().zip(&names).map(|(collective, name)| format!("{collective}={name}?"));
-        let wish = wishes.collect::<Vec<_>>().join(";");
+        let args = wishes.collect::<Vec<_>>().join(";");
         let how = format!(", algorithms {} of {turns}", turn + 1);
         for (place, library) in libraries.iter().enumerate() {
             let short = turn % libraries.len() == place;
             for ranks in RANKS.into_iter().filter(|ranks| extent == Extent::Full || short && *ranks == ALL_SERVE[0]) {
-                let report = try_out(allhands, library, ranks, &wish, modules, &how)?;
+                let report = try_out(allhands, library, ranks, &args, modules, &how)?;
                 if ALL_SERVE.contains(&ranks) {
                     forced(&report, &names)?;
                 }
@@ -191,7 +191,7 @@ fn try_out(
     allhands: &Path,
     library: &Library,
     ranks: usize,
-    wish: &str,
+    args: &str,
     modules: Selection,
     how: &str,
 ) -> Result<PathBuf> {
@@ -199,7 +199,7 @@ fn try_out(
     let progress = if threaded(library, ranks) { "thread" } else { "" };
     let settings = [
         ("ALLHANDS_REPORT", report.as_os_str()),
-        ("ALLHANDS_ALGORITHM", OsStr::new(wish)),
+        ("ALLHANDS_ALGORITHM", OsStr::new(args)),
         ("ALLHANDS_PROGRESS", OsStr::new(progress)),
     ];
     let ended = suite(exec(allhands, library, ranks, &settings), library, modules)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use allhands_schedule::{Choice, Collective, Expression, Problem};
 
-use super::{Ask, Comm};
+use super::{Comm, PlanRequest};
 use crate::choose::class;
 use crate::error::Error;
 use crate::layout::Amount;
@@ -40,7 +40,7 @@ impl Comm {
             return Ok(None);
         };
         let options = Options::new().only_ours(true);
-        let (ask, own) = Ask::raw(call, &options, None, &|| ())?;
+        let (ask, own) = PlanRequest::raw(call, &options, None, &|| ())?;
         let subject = Subject {
             collective: ask.collective,
             class: class(ask.bytes()),
@@ -106,7 +106,7 @@ impl Comm {
     }
 
     /// Who might serve beside somebody. Where operands are rounded only who evaluates the same expression may take turns.
-    fn rivals(&self, ask: &Ask<'_>, own_operation: bool, serving: &Server, usual: f64) -> Rivals {
+    fn rivals(&self, ask: &PlanRequest<'_>, own_operation: bool, serving: &Server, usual: f64) -> Rivals {
         let Ok(problem) = self.problem(ask) else { return Rivals::default() };
         let (able, evidence) = (self.abilities(ask), self.evidence.borrow().clone());
         let mut all = evidence.rivals(self.company.seating, &problem, ask.bytes(), able, serving);

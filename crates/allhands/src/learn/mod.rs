@@ -27,7 +27,7 @@ pub(crate) use ledger::Ledger;
 pub(crate) use memory::LEARN;
 pub use memory::{Memory, Setting};
 pub(crate) use trial::Pace;
-use trial::{Kind, Trial};
+use trial::{Trial, TurnKind};
 
 /// Calls that are learned about together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +129,7 @@ struct Untold {
     topic: usize,
     beside: bool,
     candidate: usize,
-    kind: Kind,
+    kind: TurnKind,
     seconds: f64,
 }
 

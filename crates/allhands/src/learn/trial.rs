@@ -51,7 +51,7 @@ const DRIFT: f64 = 1.5;
 
 /// What somebody does whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TurnKind {
     /// It serves as usual, and is timed.
     Look,
     /// It is tried for the first time, which prepares what is prepared once.
@@ -66,7 +66,7 @@ pub(crate) struct Turn {
     /// Among the candidates.
     pub(crate) candidate: usize,
     /// Whether its time is wanted, and what for.
-    pub(crate) timed: Option<Kind>,
+    pub(crate) timed: Option<TurnKind>,
     /// So many calls after this one are served alike, without asking.
     pub(crate) rest: u64,
 }
@@ -244,7 +244,7 @@ impl Trial {
                 Stage::Look(0) => return self.paused(),
                 Stage::Look(left) => {
                     self.stage = Stage::Look(left - 1);
-                    return self.timed(self.serving, Kind::Look);
+                    return self.timed(self.serving, TurnKind::Look);
                 }
                 Stage::Seen => return self.paused(),
                 Stage::Ready => {
@@ -257,7 +257,7 @@ impl Trial {
                     let order = self.order(number);
                     if had < order.len() {
                         self.stage = Stage::Round { number, had: had + 1 };
-                        return self.timed(order[had], if number == 0 { Kind::First } else { Kind::Round });
+                        return self.timed(order[had], if number == 0 { TurnKind::First } else { TurnKind::Round });
                     }
                     if self.waits() || self.cost(number + 1) > left {
                         return self.paused();
@@ -287,7 +287,7 @@ impl Trial {
         Turn { candidate: self.serving, timed: None, rest }
     }
 
-    fn timed(&self, candidate: usize, kind: Kind) -> Turn {
+    fn timed(&self, candidate: usize, kind: TurnKind) -> Turn {
         Turn { candidate, timed: Some(kind), rest: 0 }
     }
 
@@ -331,16 +331,16 @@ impl Trial {
     }
 
     /// The time of a turn, which all ranks have told each other. Times come in the order of the turns.
-    pub(crate) fn learn(&mut self, candidate: usize, kind: Kind, seconds: f64) {
+    pub(crate) fn learn(&mut self, candidate: usize, kind: TurnKind, seconds: f64) {
         self.untold -= 1;
         let usual = self.usual.unwrap_or(seconds);
-        if kind != Kind::Look {
+        if kind != TurnKind::Look {
             self.spent += if self.beside { seconds } else { (seconds - usual).max(0.0) };
         }
         match kind {
-            Kind::Look => self.looks.push(seconds),
-            Kind::First => self.candidates[candidate].first = Some(seconds),
-            Kind::Round => self.candidates[candidate].times.push(seconds),
+            TurnKind::Look => self.looks.push(seconds),
+            TurnKind::First => self.candidates[candidate].first = Some(seconds),
+            TurnKind::Round => self.candidates[candidate].times.push(seconds),
         }
     }
 

@@ -51,13 +51,13 @@ const REVOKED: u32 = 3;
 /// What ranks of a node share for one channel; the bodies of the slots follow it in memory. All zeros is an empty channel.
 #[repr(C, align(128))]
 pub(crate) struct Channel {
-    consumed: Line,
+    consumed: PaddedCounter,
     references: [AtomicU32; REFERENCES],
     slots: [Slot; SLOTS],
 }
 
 #[repr(C, align(128))]
-struct Line(AtomicU32);
+struct PaddedCounter(AtomicU32);
 
 /// Lines are fetched in pairs: a slot has one. In this order, flag and short payloads are in the same line.
 #[repr(C, align(128))]
@@ -280,7 +280,7 @@ mod models {
     fn channel() -> Arc<Channel> {
         let slot = || Slot { seq: AtomicU32::new(0), line: UnsafeCell::new([0; 3 + INLINE / 4]) };
         Arc::new(Channel {
-            consumed: Line(AtomicU32::new(0)),
+            consumed: PaddedCounter(AtomicU32::new(0)),
             references: std::array::from_fn(|_| AtomicU32::new(0)),
             slots: std::array::from_fn(|_| slot()),
         })

@@ -11,11 +11,11 @@
 //!   nobody yields, and who keeps the core for his slice goes on as soon as both run. Where ranks outnumber cores, one yield that took
 //!   so long shows it: then they sleep instead for a while. A sleeper is woken by the ring and goes before those who compute.
 //!
-//! **Why no wait is lost.** The last rung is sleep on the bell, whose protocol loses no ring (see [`bell`](super::bell)); all rungs
+//! **Why no wait is lost.** The last rung is sleep on the futex word of `wakeup`, whose protocol loses no wake (see [`wakeup`](super::wakeup)); all rungs
 //! before it only look. What decides between rungs (counts, clocks, who was seen where) is this rank's alone and may be wrong without harm:
 //! it changes when this rank looks, never what it finds.
 //!
-//! **MPI goes on meanwhile**, for the program's messages and because nobody rings for it, but not before a wait has lasted for
+//! **MPI goes on meanwhile**, for the program's messages and because nobody wakes a rank for it, but not before a wait has lasted for
 //! a while, and so that waiting is mostly looking: after each call of MPI's it is left alone for several times as long as that call took.
 //! Some MPIs yield in it.
 
@@ -23,8 +23,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::bell::Bell;
 use super::sync::{spin_loop, yield_now};
+use super::wakeup::Wakeup;
 use crate::gate::Gate;
 
 /// A pause takes as long as a message: the first looks follow each other closely.
@@ -43,7 +43,7 @@ const WITHOUT: u32 = 32;
 const FIRST_NAP: Duration = Duration::from_micros(50);
 /// Handing over and looking by turns for a message that MPI brings.
 const TURNS_FOR_MPI: u32 = 100;
-/// The longest sleep while MPI, which rings no bell, brings what is waited for.
+/// The longest sleep while MPI, which wakes nobody, brings what is waited for.
 const NAP_FOR_MPI: Duration = Duration::from_micros(100);
 
 /// How one rank waits.
@@ -89,20 +89,20 @@ impl Ladder {
         self.crowded
     }
 
-    /// Waits as a thread of the bell's owner, inside its gate, which other threads of it may enter between two looks.
-    pub(crate) fn wait<W: Wait>(&self, bell: &Bell, gate: &Gate, wait: &mut W) -> Result<(), W::Reason> {
-        let mut kind = Kind::default();
+    /// Waits as a thread of the sleeper's owner, inside its gate, which other threads of it may enter between two looks.
+    pub(crate) fn wait<W: Wait>(&self, wakeup: &Wakeup, gate: &Gate, wait: &mut W) -> Result<(), W::Reason> {
+        let mut kind = WaitedFor::default();
         while !kind.done {
             kind.far = wait.far();
             if !self.stand(gate, wait, &mut kind) {
-                self.sleep(bell, gate, wait, &mut kind)?;
+                self.sleep(wakeup, gate, wait, &mut kind)?;
             }
         }
         Ok(())
     }
 
     /// Before sleep; whether something has changed.
-    fn stand<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut Kind) -> bool {
+    fn stand<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut WaitedFor) -> bool {
         if kind.far && self.crowded {
             return self.take_turns(gate, wait, kind);
         }
@@ -161,7 +161,7 @@ impl Ladder {
     }
 
     /// Where ranks outnumber cores and MPI brings what is waited for. It has just been looked for: others go first.
-    fn take_turns<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut Kind) -> bool {
+    fn take_turns<W: Wait>(&self, gate: &Gate, wait: &mut W, kind: &mut WaitedFor) -> bool {
         gate.away(yield_now);
         for _ in 0..TURNS_FOR_MPI {
             if kind.changed(wait) {
@@ -172,12 +172,18 @@ impl Ladder {
         false
     }
 
-    fn sleep<W: Wait>(&self, bell: &Bell, gate: &Gate, wait: &mut W, kind: &mut Kind) -> Result<(), W::Reason> {
+    fn sleep<W: Wait>(
+        &self,
+        wakeup: &Wakeup,
+        gate: &Gate,
+        wait: &mut W,
+        kind: &mut WaitedFor,
+    ) -> Result<(), W::Reason> {
         let longest = if kind.far { NAP_FOR_MPI.min(self.nap) } else { self.nap };
         let mut nap = FIRST_NAP.min(longest);
         let mut mpi = Pace::new(Instant::now(), self.crowded);
         loop {
-            if bell.sleep(gate, nap, || kind.changed(wait)) {
+            if wakeup.sleep(gate, nap, || kind.changed(wait)) {
                 return Ok(());
             }
             nap = (nap * 2).min(longest);
@@ -195,7 +201,7 @@ impl Ladder {
 /// Whether ranks of this process's node outnumber its cores, for those who wait beside the ladder.
 static CROWDED: AtomicBool = AtomicBool::new(false);
 
-/// Between two looks at something for which nobody rings, and which the caller moves on by looking: a request of MPI's, or several plans
+/// Between two looks at something for which nobody wakes, and which the caller moves on by looking: a request of MPI's, or several plans
 /// at once. The same ladder, as far as that allows.
 ///
 /// ```
@@ -230,12 +236,12 @@ impl Pauses {
 
 /// What is being waited for. After something of another kind it is waited for from the beginning of the ladder.
 #[derive(Default)]
-struct Kind {
+struct WaitedFor {
     far: bool,
     done: bool,
 }
 
-impl Kind {
+impl WaitedFor {
     #[inline]
     fn changed<W: Wait>(&mut self, wait: &mut W) -> bool {
         self.done = wait.ready();
@@ -319,7 +325,7 @@ mod tests {
     }
 
     fn waited(crowded: bool, nap: Duration, wait: &mut Looks) -> Result<(), &'static str> {
-        Ladder::new(crowded, nap).wait(&Bell::default(), &Gate::new(false), wait)
+        Ladder::new(crowded, nap).wait(&Wakeup::default(), &Gate::new(false), wait)
     }
 
     const HOURS: Duration = Duration::from_secs(10 * 3600);
@@ -378,7 +384,7 @@ mod tests {
         ladder.without.set(2);
         for left in [1, 0, 0] {
             let mut wait = Looks { most_naps: 1, ..Looks::new(u32::MAX) };
-            let _ = ladder.wait(&Bell::default(), &Gate::new(false), &mut wait);
+            let _ = ladder.wait(&Wakeup::default(), &Gate::new(false), &mut wait);
             assert!(ladder.without.get() == left || ladder.without.get() == WITHOUT);
         }
     }

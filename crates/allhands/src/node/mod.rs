@@ -1,18 +1,18 @@
 //! Ranks that share memory: threads of one process, or processes of one machine.
 //!
 //! The memory of a node holds a board, a seat for every rank and a channel from every rank to every other. [`Node`] is one
-//! rank's view of it, with its own side of its channels. `channel`, `bell` and `meeting` state their protocols with a
+//! rank's view of it, with its own side of its channels. `channel`, `wakeup` and `meeting` state their protocols with a
 //! memory-ordering argument, and loom checks models of them; `ladder` says how a rank waits.
 
-pub(crate) mod bell;
 pub(crate) mod board;
 pub(crate) mod channel;
 pub(crate) mod ladder;
 pub(crate) mod meeting;
 pub(crate) mod memory;
-mod reach;
+mod peer_memory;
 mod seat;
 pub(crate) mod sync;
+pub(crate) mod wakeup;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use board::{Board, CHUNKS};
 use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
 use memory::Mapping;
-pub(crate) use reach::Reach;
+pub(crate) use peer_memory::PeerMemory;
 use seat::{Core, Seat};
 
 /// A run of bytes in the memory of the rank that names it.
@@ -40,18 +40,18 @@ pub(crate) struct Node {
     me: usize,
     /// Bytes of a slot's body.
     body: usize,
-    pub(crate) reach: Reach,
+    pub(crate) peer_memory: PeerMemory,
     outgoing: Box<[Cell<Outgoing>]>,
     incoming: Box<[Cell<Incoming>]>,
     /// Letters of plans that nobody asked about yet, by sender, and how many there are.
-    aside: Box<[RefCell<VecDeque<Kept>>]>,
+    aside: Box<[RefCell<VecDeque<LetterAside>>]>,
     kept: Cell<usize>,
     /// Where this rank has said that it runs.
     core: Cell<Core>,
 }
 
 /// A letter that was put aside.
-struct Kept {
+struct LetterAside {
     key: u64,
     length: u32,
     /// Aligned for every element type.
@@ -144,14 +144,14 @@ impl Node {
     }
 
     /// A rank's view of memory that is zero at first, of [`bytes`](Node::bytes).
-    pub(crate) fn new(memory: Arc<Mapping>, ranks: usize, me: usize, body: usize, reach: Reach) -> Node {
+    pub(crate) fn new(memory: Arc<Mapping>, ranks: usize, me: usize, body: usize, peer_memory: PeerMemory) -> Node {
         assert!(memory.len() >= Node::bytes(ranks, body) && me < ranks && body.is_multiple_of(128));
         let node = Node {
             memory,
             ranks,
             me,
             body,
-            reach,
+            peer_memory,
             outgoing: (0..ranks).map(|_| Cell::default()).collect(),
             incoming: (0..ranks).map(|_| Cell::default()).collect(),
             aside: (0..ranks).map(|_| RefCell::default()).collect(),
@@ -225,12 +225,12 @@ impl Node {
 
     /// Wakes a rank that may be asleep, after something it may be waiting for was written.
     #[inline]
-    pub(crate) fn ring(&self, rank: usize) {
-        self.seat(rank).bell.ring();
+    pub(crate) fn wake(&self, rank: usize) {
+        self.seat(rank).wakeup.wake();
     }
 
     pub(crate) fn ring_all(&self) {
-        (0..self.ranks).for_each(|rank| self.ring(rank));
+        (0..self.ranks).for_each(|rank| self.wake(rank));
     }
 
     /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room.
@@ -246,7 +246,7 @@ impl Node {
         }
         self.outgoing[to].set(outgoing);
         if room {
-            self.ring(to);
+            self.wake(to);
         }
         room
     }
@@ -273,7 +273,7 @@ impl Node {
         }
         self.outgoing[to].set(outgoing);
         if number.is_some() {
-            self.ring(to);
+            self.wake(to);
         }
         number
     }
@@ -289,7 +289,7 @@ impl Node {
         let mut turns = 0u32;
         self.channel(self.me, to).0.revoke(number, || {
             turns = turns.wrapping_add(1);
-            turns.is_multiple_of(4096) && matches!(self.reach, Reach::Kernel { .. }) && self.seat(to).dead()
+            turns.is_multiple_of(4096) && matches!(self.peer_memory, PeerMemory::Kernel { .. }) && self.seat(to).dead()
         });
     }
 
@@ -311,7 +311,7 @@ impl Node {
                 let tell = channel.consume(incoming);
                 self.incoming[from].set(*incoming);
                 if tell {
-                    self.ring(from);
+                    self.wake(from);
                 }
             };
             if letter.key == key {
@@ -333,7 +333,7 @@ impl Node {
         let reference = unsafe { letter.payload.cast::<Reference>().read_unaligned() };
         let channel = self.channel(from, self.me).0;
         let result = read(Arrived::Reference(reference, channel.begin(reference.number)));
-        self.ring(from);
+        self.wake(from);
         result
     }
 
@@ -343,12 +343,12 @@ impl Node {
         let mut payload = vec![0u128; bytes.div_ceil(16)].into_boxed_slice();
         // SAFETY: as many bytes as the letter has.
         unsafe { std::ptr::copy_nonoverlapping(letter.payload, payload.as_mut_ptr().cast::<u8>(), bytes) };
-        self.aside[from].borrow_mut().push_back(Kept { key: letter.key, length: letter.length, payload });
+        self.aside[from].borrow_mut().push_back(LetterAside { key: letter.key, length: letter.length, payload });
         self.kept.set(self.kept.get() + 1);
     }
 
     #[cold]
-    fn fetch(&self, from: usize, key: u64) -> Option<Kept> {
+    fn fetch(&self, from: usize, key: u64) -> Option<LetterAside> {
         let mut aside = self.aside[from].borrow_mut();
         let place = aside.iter().position(|kept| kept.key == key)?;
         self.kept.set(self.kept.get() - 1);
@@ -368,7 +368,7 @@ pub(crate) fn readable(process: u32, address: usize, wanted: u64) -> bool {
     let mut word = 0u64;
     let piece = Piece { at: address as *const u8, len: 8 };
     // SAFETY: a word has room for eight bytes.
-    let copied = unsafe { reach::copy(process, piece, (&raw mut word).cast()) };
+    let copied = unsafe { peer_memory::copy(process, piece, (&raw mut word).cast()) };
     copied.is_ok() && word == wanted
 }
 

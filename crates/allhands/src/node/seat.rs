@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use super::bell::Bell;
+use super::wakeup::Wakeup;
 
 /// All zeros is a seat that nobody has taken yet.
 #[repr(C, align(128))]
 pub(crate) struct Seat {
-    pub(crate) bell: Bell,
+    pub(crate) wakeup: Wakeup,
     state: AtomicU32,
     process: AtomicU32,
     /// The core it was last seen on, by its number and one.

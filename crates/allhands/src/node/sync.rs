@@ -17,83 +17,83 @@ pub(crate) use std::{
 
 use std::time::Duration;
 
-/// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a bed that
-/// nobody lies in.
+/// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a word on which
+/// nobody sleeps.
 #[cfg(not(feature = "loom"))]
 #[derive(Default)]
 #[repr(C)]
-pub(crate) struct Bed {
-    occupied: AtomicU32,
+pub(crate) struct FutexWord {
+    marked: AtomicU32,
 }
 
 #[cfg(not(feature = "loom"))]
-impl Bed {
-    /// As the owner: from now on [`wake`](Bed::wake) has somebody to wake.
-    pub(crate) fn lie_down(&self) {
-        self.occupied.store(1, Ordering::Relaxed);
+impl FutexWord {
+    /// As the owner: from now on [`wake`](FutexWord::wake) has somebody to wake.
+    pub(crate) fn mark_asleep(&self) {
+        self.marked.store(1, Ordering::Relaxed);
     }
 
-    /// As the owner: until woken since lying down, or for so long.
+    /// As the owner: until woken since the mark was set, or for so long.
     pub(crate) fn sleep(&self, at_most: Duration) {
         let timeout =
             rustix::thread::Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
         // Woken, timed out, interrupted or never asleep: the owner looks again in every case.
-        let _ = rustix::thread::futex::wait(&self.occupied, rustix::thread::futex::Flags::empty(), 1, Some(&timeout));
+        let _ = rustix::thread::futex::wait(&self.marked, rustix::thread::futex::Flags::empty(), 1, Some(&timeout));
     }
 
     /// As the owner.
-    pub(crate) fn get_up(&self) {
-        self.occupied.store(0, Ordering::Relaxed);
+    pub(crate) fn clear_mark(&self) {
+        self.marked.store(0, Ordering::Relaxed);
     }
 
-    pub(crate) fn occupied(&self) -> bool {
-        self.occupied.load(Ordering::Relaxed) != 0
+    pub(crate) fn marked(&self) -> bool {
+        self.marked.load(Ordering::Relaxed) != 0
     }
 
     /// Wakes the owner: every thread of its that sleeps here.
     pub(crate) fn wake(&self) {
-        self.occupied.store(0, Ordering::Relaxed);
-        let _ = rustix::thread::futex::wake(&self.occupied, rustix::thread::futex::Flags::empty(), i32::MAX as u32);
+        self.marked.store(0, Ordering::Relaxed);
+        let _ = rustix::thread::futex::wake(&self.marked, rustix::thread::futex::Flags::empty(), i32::MAX as u32);
     }
 }
 
 /// The same, made of what loom can model; it sleeps until woken, so that a lost wake-up shows.
 #[cfg(feature = "loom")]
-pub(crate) struct Bed {
-    occupied: AtomicU32,
+pub(crate) struct FutexWord {
+    marked: AtomicU32,
     asleep: loom::sync::Mutex<()>,
     woken: loom::sync::Condvar,
 }
 
 #[cfg(feature = "loom")]
-impl Bed {
-    pub(crate) fn new() -> Bed {
-        Bed { occupied: AtomicU32::new(0), asleep: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() }
+impl FutexWord {
+    pub(crate) fn new() -> FutexWord {
+        FutexWord { marked: AtomicU32::new(0), asleep: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() }
     }
 
-    pub(crate) fn lie_down(&self) {
-        self.occupied.store(1, Ordering::Relaxed);
+    pub(crate) fn mark_asleep(&self) {
+        self.marked.store(1, Ordering::Relaxed);
     }
 
     pub(crate) fn sleep(&self, _at_most: Duration) {
         let mut asleep = self.asleep.lock().unwrap();
-        while self.occupied.load(Ordering::Relaxed) == 1 {
+        while self.marked.load(Ordering::Relaxed) == 1 {
             asleep = self.woken.wait(asleep).unwrap();
         }
     }
 
-    pub(crate) fn get_up(&self) {
-        self.occupied.store(0, Ordering::Relaxed);
+    pub(crate) fn clear_mark(&self) {
+        self.marked.store(0, Ordering::Relaxed);
     }
 
-    pub(crate) fn occupied(&self) -> bool {
-        self.occupied.load(Ordering::Relaxed) != 0
+    pub(crate) fn marked(&self) -> bool {
+        self.marked.load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn wake(&self) {
         // A futex compares its word under its own lock: so does this one.
         let _asleep = self.asleep.lock().unwrap();
-        self.occupied.store(0, Ordering::Relaxed);
+        self.marked.store(0, Ordering::Relaxed);
         self.woken.notify_all();
     }
 }

@@ -2,7 +2,7 @@
 //! a send may read at any time until it is settled. Both ends of a pair agree on what messages go between them, in what order.
 
 use super::*;
-use allhands_schedule::{Choice, Collective, Few, Knowledge, Reduction, Send, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, InlineVec, Knowledge, Reduction, Send, Topology, algorithms};
 use proptest::prelude::*;
 
 /// What the network owns at one point of a program.
@@ -237,7 +237,7 @@ fn refusal(change: impl FnOnce(&mut Schedule)) -> String {
 #[test]
 fn a_span_that_is_one_block_too_long_is_refused() {
     assert!(changed(|_| ()).is_ok());
-    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = Few::from([Span::output(3, 2)]));
+    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = InlineVec::from([Span::output(3, 2)]));
     assert_eq!(
         said,
         "the schedule of ring for allgather cannot be run on rank 1: in round 1 2 blocks from 3 on lie outside of output, which has 4; \
@@ -250,7 +250,7 @@ fn a_span_that_is_one_block_too_long_is_refused() {
                 continue;
             }
             let span = Span::new(space, first, count);
-            refusal(|schedule| schedule.rounds[1].sends[0].spans = Few::from([span]));
+            refusal(|schedule| schedule.rounds[1].sends[0].spans = InlineVec::from([span]));
         }
     }
 }
@@ -260,7 +260,7 @@ fn what_a_rank_must_not_do_is_refused() {
     let output = |first| Span::output(first, 1);
     let said = refusal(|schedule| schedule.rounds[1].sends[0].to = 4);
     assert!(said.contains("for or from rank 4, and there are 4"), "{said}");
-    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = Few::from([Span::input(0, 1)]));
+    let said = refusal(|schedule| schedule.rounds[1].recvs[0].spans = InlineVec::from([Span::input(0, 1)]));
     assert!(said.contains("block 0 of the input is written"), "{said}");
     let said = refusal(|schedule| schedule.rounds[1].recvs[0].combine = Some(Combine::After));
     assert!(said.contains("there is no operation"), "{said}");

@@ -22,12 +22,12 @@ pub(crate) struct Chart {
     pub(crate) subtitle: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Curve>,
 }
 
 /// One line, its points from left to right.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct Curve {
     name: String,
     points: Vec<(f64, f64)>,
     /// Which of the colours; by its place among the lines if none is given.
@@ -43,23 +43,23 @@ enum Look {
     Bound,
 }
 
-impl Line {
-    pub(crate) fn new(name: &str, points: Vec<(f64, f64)>) -> Line {
-        Line { name: name.into(), points, colour: None, look: Look::Solid }
+impl Curve {
+    pub(crate) fn new(name: &str, points: Vec<(f64, f64)>) -> Curve {
+        Curve { name: name.into(), points, colour: None, look: Look::Solid }
     }
 
     /// A line that the others are compared with: dark, dashed, and named by the subtitle.
-    pub(crate) fn bound(points: Vec<(f64, f64)>) -> Line {
-        Line { look: Look::Bound, ..Line::new("", points) }
+    pub(crate) fn bound(points: Vec<(f64, f64)>) -> Curve {
+        Curve { look: Look::Bound, ..Curve::new("", points) }
     }
 
-    pub(crate) fn dashed(self) -> Line {
-        Line { look: Look::Dashed, ..self }
+    pub(crate) fn dashed(self) -> Curve {
+        Curve { look: Look::Dashed, ..self }
     }
 
     /// One of [`COLOURS`].
-    pub(crate) fn colour(self, colour: usize) -> Line {
-        Line { colour: Some(colour), ..self }
+    pub(crate) fn colour(self, colour: usize) -> Curve {
+        Curve { colour: Some(colour), ..self }
     }
 
     fn last(&self) -> f64 {
@@ -79,7 +79,7 @@ impl Chart {
             frame.line(&mut svg, bound, "", None);
         }
         let named = self.lines.iter().filter(|line| line.look != Look::Bound).enumerate();
-        let mut named: Vec<(&Line, &str)> =
+        let mut named: Vec<(&Curve, &str)> =
             named.map(|(index, line)| (line, COLOURS[line.colour.unwrap_or(index) % COLOURS.len()])).collect();
         named.sort_by(|(a, _), (b, _)| b.last().total_cmp(&a.last()));
         let ways: Vec<Vec<(f64, f64)>> = named.iter().map(|(line, _)| frame.way(line)).collect();
@@ -100,7 +100,7 @@ impl Chart {
     }
 }
 
-fn name(svg: &mut String, (from, end): (f64, f64), label: f64, line: &Line, colour: &str) {
+fn name(svg: &mut String, (from, end): (f64, f64), label: f64, line: &Curve, colour: &str) {
     let x = WIDTH - RIGHT + 26.0;
     let _ = writeln!(
         svg,
@@ -149,12 +149,12 @@ impl Frame {
         let _ = writeln!(svg, r#"<text class="tick" x="{LEFT}" y="{}">{}</text>"#, TOP - 8.0, escape(self.y.name()));
     }
 
-    fn way(&self, line: &Line) -> Vec<(f64, f64)> {
+    fn way(&self, line: &Curve) -> Vec<(f64, f64)> {
         line.points.iter().map(|&(x, y)| (self.x(x), self.y(y))).collect()
     }
 
     /// The line itself. Of lines that coincide each shows in its turn, dash by dash.
-    fn line(&self, svg: &mut String, line: &Line, colour: &str, turn: Option<(usize, usize)>) {
+    fn line(&self, svg: &mut String, line: &Curve, colour: &str, turn: Option<(usize, usize)>) {
         let mut shown = self.way(line);
         if let ([(_, y)], Look::Bound) = (&shown[..], line.look) {
             // A limit at one size is a limit all the same.
@@ -180,7 +180,7 @@ impl Frame {
     }
 
     /// A mark at every point, of another form than the next line's.
-    fn marks(&self, svg: &mut String, line: &Line, colour: &str, form: usize) {
+    fn marks(&self, svg: &mut String, line: &Curve, colour: &str, form: usize) {
         let shown = self.way(line);
         if shown.len() > MOST_MARKS {
             return;
@@ -221,9 +221,9 @@ mod tests {
             x: Axis::logarithmic("size", Unit::Bytes, 2),
             y: Axis::logarithmic("", Unit::Microseconds, 10),
             lines: vec![
-                Line::new("one", points.clone()),
-                Line::new("two", points.clone()).dashed(),
-                Line::bound(points),
+                Curve::new("one", points.clone()),
+                Curve::new("two", points.clone()).dashed(),
+                Curve::bound(points),
             ],
         };
         let svg = chart.svg();
@@ -242,11 +242,11 @@ mod tests {
             lines,
         };
         let points = vec![(1.0, 1.0), (4.0, 100.0)];
-        let apart = Line::new("apart", vec![(1.0, 2.0), (4.0, 300.0)]);
-        let svg = chart(vec![Line::new("one", points.clone()), Line::new("two", points), apart]).svg();
+        let apart = Curve::new("apart", vec![(1.0, 2.0), (4.0, 300.0)]);
+        let svg = chart(vec![Curve::new("one", points.clone()), Curve::new("two", points), apart]).svg();
         assert_eq!(svg.matches("stroke-dasharray: 9 9; stroke-dashoffset: -0").count(), 1);
         assert_eq!(svg.matches("stroke-dasharray: 9 9; stroke-dashoffset: -9").count(), 1);
-        let svg = chart(vec![Line::new("one", vec![(8.0, 2.0)]), Line::bound(vec![(8.0, 1.0)])]).svg();
+        let svg = chart(vec![Curve::new("one", vec![(8.0, 2.0)]), Curve::bound(vec![(8.0, 1.0)])]).svg();
         let bound = svg.lines().find(|line| line.contains("class=\"bound\"")).unwrap();
         assert!(bound.contains("d=\"M78.0 ") && bound.contains("L680.0 "), "{bound}");
     }

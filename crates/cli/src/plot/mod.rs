@@ -5,7 +5,7 @@ mod chart;
 mod map;
 
 pub(crate) use axis::{Axis, Unit};
-pub(crate) use chart::{Chart, Line};
+pub(crate) use chart::{Chart, Curve};
 pub(crate) use map::{Cell, Map};
 
 use allhands_schedule::Collective;

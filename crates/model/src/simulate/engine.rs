@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 /// What happens next; at the same time, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EventKind {
     /// A rank comes to its next step.
     Post,
     /// Everybody who comes to a step at this moment has come: the messages of a rank may start.
@@ -33,12 +33,12 @@ enum Kind {
 struct Event(u64);
 
 impl Event {
-    fn new(kind: Kind, of: usize) -> Event {
+    fn new(kind: EventKind, of: usize) -> Event {
         Event((kind as u64) << 32 | of as u64)
     }
 
-    fn kind(self) -> Kind {
-        [Kind::Post, Kind::Start, Kind::Ready, Kind::Inject][(self.0 >> 32) as usize & 3]
+    fn kind(self) -> EventKind {
+        [EventKind::Post, EventKind::Start, EventKind::Ready, EventKind::Inject][(self.0 >> 32) as usize & 3]
     }
 
     fn of(self) -> usize {
@@ -144,10 +144,10 @@ impl<'a> Engine<'a> {
         if self.timed {
             while let Some((now, event)) = self.events.pop() {
                 match event.kind() {
-                    Kind::Post => self.post(event.of()),
-                    Kind::Start => self.start(event.of()),
-                    Kind::Ready => self.send(event.of(), now),
-                    Kind::Inject => self.inject(event.of(), now),
+                    EventKind::Post => self.post(event.of()),
+                    EventKind::Start => self.start(event.of()),
+                    EventKind::Ready => self.send(event.of(), now),
+                    EventKind::Inject => self.inject(event.of(), now),
                 }
             }
         } else {
@@ -168,7 +168,7 @@ impl<'a> Engine<'a> {
             return;
         }
         match self.timed {
-            true => self.events.push(state.clock, Event::new(Kind::Post, rank)),
+            true => self.events.push(state.clock, Event::new(EventKind::Post, rank)),
             false => self.ready.push_back(rank as u32),
         }
     }
@@ -195,7 +195,7 @@ impl<'a> Engine<'a> {
             self.ports[rank * several..(rank + 1) * several].fill(now);
         }
         match self.timed && self.handshakes {
-            true => self.events.push(now, Event::new(Kind::Start, rank)),
+            true => self.events.push(now, Event::new(EventKind::Start, rank)),
             false => self.start(rank),
         }
     }
@@ -227,7 +227,7 @@ impl<'a> Engine<'a> {
                 self.arrivals[slot as usize].at = UNHEARD;
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
                 match self.timed && self.handshakes {
-                    true => self.events.push(ready, Event::new(Kind::Ready, message)),
+                    true => self.events.push(ready, Event::new(EventKind::Ready, message)),
                     false => self.send(message, ready),
                 }
             }
@@ -257,7 +257,7 @@ impl<'a> Engine<'a> {
             state.done = state.done.max(start + keeps);
         }
         if self.timed && self.shared(cost) {
-            self.events.push(start, Event::new(Kind::Inject, index));
+            self.events.push(start, Event::new(EventKind::Inject, index));
         } else {
             self.inject_by(index, cost, start);
         }

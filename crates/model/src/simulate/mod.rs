@@ -89,10 +89,10 @@ pub struct Simulator<'a> {
     rounded: bool,
     noise: Noise,
     crew: Crew,
-    kept: Option<Kept>,
+    kept: Option<Flattened>,
 }
 
-struct Kept {
+struct Flattened {
     flat: Flat,
     mode: Mode,
     /// Whether another size needs no other arrays.
@@ -153,7 +153,7 @@ impl<'a> Simulator<'a> {
         machine.check()?;
         let linked = machine.links.is_some();
         self.keep(amount, self.exact || linked, linked).map_err(|error| self.in_ranks(error, linked))?;
-        let Some(Kept { flat, mode, as_ranks, .. }) = &self.kept else { unreachable!("just kept") };
+        let Some(Flattened { flat, mode, as_ranks, .. }) = &self.kept else { unreachable!("just kept") };
         let finish = finish(flat, machine, &self.noise).map_err(|error| self.in_ranks(error, *as_ranks))?;
         Ok(Estimate {
             seconds: finish.last,
@@ -192,7 +192,7 @@ impl<'a> Simulator<'a> {
                 (Flat::new(&*self.make, &sizes, topology, &everybody, self.crew)?, Mode::Exact)
             }
         };
-        self.kept = Some(Kept { flat, mode, scales: sizes.equal(), as_ranks, amount });
+        self.kept = Some(Flattened { flat, mode, scales: sizes.equal(), as_ranks, amount });
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
 use super::own_counts::OwnCounts;
-use super::policy::{Chosen, MOST_WEIGHT, Wish};
+use super::policy::{Chosen, MOST_WEIGHT, PlanPreference};
 use crate::job::Forced;
 use crate::observe::Lessons;
 
@@ -19,7 +19,7 @@ pub(crate) struct Group<Q> {
     /// The plan of the last call of which all ranks know all, which the next one often needs again.
     last: Option<Slot>,
     /// Where that of the last call of all is, if a call like it needs nothing else: ranks may have to tell each other counts first.
-    place: Option<Place>,
+    place: Option<FoundPlan>,
     /// What serves calls of which each rank knows its own counts.
     own_counts: Option<OwnCounts>,
     /// Whether the plan of the last call was made for it.
@@ -41,7 +41,7 @@ unsafe impl<Q> Send for Group<Q> {}
 
 /// Where a plan is.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum FoundPlan {
     /// Among those of calls of which all ranks know all.
     Known(Slot),
     /// Among those of calls of which each rank knows its own counts.
@@ -90,7 +90,7 @@ pub(crate) struct Way<'a, M, F> {
     /// Whether it may be learned who serves.
     pub(crate) learns: bool,
     /// Done again and again while others are waited for.
-    pub(crate) meanwhile: M,
+    pub(crate) on_idle: M,
     /// Waits for a plan's run.
     pub(crate) finish: F,
 }
@@ -131,7 +131,7 @@ impl<Q: Default> Group<Q> {
             }
         };
         self.last = Some(slot);
-        self.place = Some(Place::Known(slot)).filter(|_| !call.collective.hides_counts());
+        self.place = Some(FoundPlan::Known(slot)).filter(|_| !call.collective.hides_counts());
         let shape = self.plans.at(slot).expect("it was just found, or made");
         match shape.rest.checked_sub(1) {
             Some(rest) => shape.rest = rest,
@@ -150,7 +150,7 @@ impl<Q: Default> Group<Q> {
         &mut self,
         slot: Slot,
         call: &RawCall,
-        Way { forced, learns, meanwhile, finish }: Way<'_, M, F>,
+        Way { forced, learns, on_idle, finish }: Way<'_, M, F>,
     ) -> Result<(), Unserved> {
         let Group { plans, comm, queue, .. } = self;
         let shape = plans.at(slot).expect("it was just found, or made");
@@ -164,7 +164,7 @@ impl<Q: Default> Group<Q> {
         };
         let Some(turn) = turn else {
             if first {
-                let planned = made(comm, queue, call, Wish { forced, ..Wish::default() }, meanwhile)?;
+                let planned = made(comm, queue, call, PlanPreference { forced, ..PlanPreference::default() }, on_idle)?;
                 shape.planned.push(planned);
                 self.fresh = true;
             }
@@ -177,7 +177,8 @@ impl<Q: Default> Group<Q> {
             None => {
                 let began = Instant::now();
                 let learned = turn.why.as_deref().map(|why| (&turn.server, why));
-                let planned = made(comm, queue, call, Wish { learned, ..Wish::default() }, meanwhile)?;
+                let planned =
+                    made(comm, queue, call, PlanPreference { learned, ..PlanPreference::default() }, on_idle)?;
                 shape.planned.push(planned);
                 self.fresh = true;
                 if turn.tried {
@@ -201,7 +202,7 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn try_beside(
         &mut self,
         call: &RawCall,
-        meanwhile: impl Fn(&mut Q),
+        on_idle: impl Fn(&mut Q),
         finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
     ) -> Result<(), Unserved> {
         let (Some(server), Some(slot)) = (self.beside.take(), self.last) else { return Ok(()) };
@@ -215,7 +216,7 @@ impl<Q: Default> Group<Q> {
                 let queue = RefCell::new(&mut *queue);
                 // The MPI's own has a communicator already.
                 let options = Options::new().unshared(server == Server::Library).learned(&server, "a try beside calls");
-                let plan = comm.plan_while(call, &options, &|| meanwhile(&mut queue.borrow_mut()))?;
+                let plan = comm.plan_while(call, &options, &|| on_idle(&mut queue.borrow_mut()))?;
                 shape.beside.push((server, plan));
                 comm.spent_on_learning(began.elapsed());
                 shape.beside.len() - 1
@@ -241,25 +242,29 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn tell_own_counts(
         &mut self,
         call: &RawCall,
-        wish: Wish<'_>,
+        preference: PlanPreference<'_>,
         finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
     ) -> Result<Option<RawCall>, Unserved> {
         let own_counts = match &mut self.own_counts {
             Some(known) => known,
             none => none.insert(OwnCounts::new(&self.comm)?),
         };
-        own_counts.prepare(&self.comm, call, wish)?;
+        own_counts.prepare(&self.comm, call, preference)?;
         let Some(told) = own_counts.tell(call)? else { return Ok(None) };
         finish(told.plan(), &mut self.queue)?;
         Ok(own_counts.informed(call))
     }
 
     /// The plan for a call of which each rank knows its own counts, after they were told. Waits for nobody.
-    pub(crate) fn plan_of_own_counts(&mut self, call: &RawCall, wish: Wish<'_>) -> Result<Found<'_, Q>, Unserved> {
+    pub(crate) fn plan_of_own_counts(
+        &mut self,
+        call: &RawCall,
+        preference: PlanPreference<'_>,
+    ) -> Result<Found<'_, Q>, Unserved> {
         let own_counts = self.own_counts.as_mut().expect("counts are told first");
-        self.fresh = own_counts.make(call, wish)?;
+        self.fresh = own_counts.make(call, preference)?;
         let tells = own_counts.telling(call).is_some();
-        self.place = own_counts.place().map(Place::OwnCounts).filter(|_| !tells);
+        self.place = own_counts.place().map(FoundPlan::OwnCounts).filter(|_| !tells);
         let (plan, chosen) = own_counts.made().expect("it was just found, or made");
         Ok(Found { plan, chosen, queue: &mut self.queue, tried: false })
     }
@@ -271,16 +276,16 @@ impl<Q: Default> Group<Q> {
     }
 
     /// Where the plan of the last call is.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<FoundPlan> {
         self.place
     }
 
     /// The plan at a place for one more call, if it is still there and nobody is to be asked who serves.
     #[inline]
-    pub(crate) fn placed(&mut self, place: Place) -> Option<&mut RawPlan> {
+    pub(crate) fn placed(&mut self, place: FoundPlan) -> Option<&mut RawPlan> {
         let slot = match place {
-            Place::Known(slot) => slot,
-            Place::OwnCounts(slot) => return self.own_counts.as_mut()?.placed(slot),
+            FoundPlan::Known(slot) => slot,
+            FoundPlan::OwnCounts(slot) => return self.own_counts.as_mut()?.placed(slot),
         };
         let shape = self.plans.at(slot)?;
         let rest = shape.rest.checked_sub(1)?;
@@ -304,11 +309,11 @@ fn made<Q>(
     comm: &RawComm,
     queue: &mut Q,
     call: &RawCall,
-    wish: Wish<'_>,
-    meanwhile: impl Fn(&mut Q),
+    preference: PlanPreference<'_>,
+    on_idle: impl Fn(&mut Q),
 ) -> Result<(Server, Planned), Unserved> {
     let queue = RefCell::new(queue);
-    let made = wish.plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut queue.borrow_mut())))?;
+    let made = preference.plan(|options| comm.plan_while(call, options, &|| on_idle(&mut queue.borrow_mut())))?;
     Ok(match made {
         Ok((plan, chosen)) => (plan.server(), Planned::Ours { plan, chosen: Arc::new(chosen) }),
         Err(reason) => (Server::Library, Planned::Theirs(reason)),

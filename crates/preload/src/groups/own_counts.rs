@@ -12,7 +12,7 @@ use std::sync::Arc;
 use allhands::raw::{Amount, NodeCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
 use allhands_call::Unserved;
 
-use super::policy::{Chosen, MOST_WEIGHT, Wish};
+use super::policy::{Chosen, MOST_WEIGHT, PlanPreference};
 use allhands_schedule::{Choice, Collective, Knowledge};
 
 pub(crate) struct OwnCounts {
@@ -34,10 +34,15 @@ impl OwnCounts {
 
     /// Settles the algorithm, and makes what tells ranks of a node what they need to know, if it wants that: at the first call of a collective and root, which comes in the same
     /// order among all calls on every rank. Waits for nobody.
-    pub(crate) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
+    pub(crate) fn prepare(
+        &mut self,
+        comm: &RawComm,
+        call: &RawCall,
+        preference: PlanPreference<'_>,
+    ) -> Result<(), Unserved> {
         let like = (call.collective, call.root);
         if let Entry::Vacant(unsettled) = self.settled.entry(like) {
-            let choice = wish.choice_for_own_counts(comm, call)?;
+            let choice = preference.choice_for_own_counts(comm, call)?;
             // Where all have one size there is nothing to tell, which all know alike.
             let tells = matches!(call.amount, Amount::Own { .. }) && choice.knowledge() == Knowledge::Node;
             let told = tells.then(|| comm.node_counts(&choice, call)).transpose()?;
@@ -69,16 +74,16 @@ impl OwnCounts {
     }
 
     /// Finds or makes the plan for a call; whether it was made. Waits for nobody.
-    pub(crate) fn make(&mut self, call: &RawCall, wish: Wish<'_>) -> Result<bool, Unserved> {
+    pub(crate) fn make(&mut self, call: &RawCall, preference: PlanPreference<'_>) -> Result<bool, Unserved> {
         let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
         let known = self.last.filter(like).or_else(|| self.plans.find(call));
         let slot = match known {
             Some(slot) => slot,
             None => {
                 let (plan, chosen) = match self.settled.get(&(call.collective, call.root)) {
-                    Some((choice, _)) => wish.plan_of_own_counts(call, &self.place, choice)?,
+                    Some((choice, _)) => preference.plan_of_own_counts(call, &self.place, choice)?,
                     // They have told each other.
-                    None => wish.plan(|options| self.place.plan(call, options))??,
+                    None => preference.plan(|options| self.place.plan(call, options))??,
                 };
                 let (slot, dropped) =
                     self.plans.insert(call.clone(), (plan, Arc::new(chosen)), call.weight(self.ranks));

@@ -26,7 +26,7 @@ impl Chosen {
 
 /// How the user wants a plan.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct PlanPreference<'a> {
     /// By whom.
     pub(crate) forced: Option<&'a Forced>,
     /// See [`Options::unshared`].
@@ -37,7 +37,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) learned: Option<(&'a Server, &'a str)>,
 }
 
-impl Wish<'_> {
+impl PlanPreference<'_> {
     /// A plan, and the algorithm that it runs; or why the MPI's own serves such calls, which is the same on every rank.
     pub(crate) fn plan(
         self,

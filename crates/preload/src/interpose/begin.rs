@@ -17,7 +17,7 @@ use crate::observe::{By, Served};
 use crate::requests::{Member, Origin};
 
 /// A call that returns a request.
-pub(super) struct Asked {
+pub(super) struct RequestCall {
     /// MPI's name for it, and that of the report.
     pub(super) function: &'static str,
     pub(super) name: &'static str,
@@ -34,7 +34,11 @@ struct Seen {
 }
 
 /// Begins a collective, or hands it to the MPI's own function.
-pub(super) fn begin(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn begin(
+    asked: RequestCall,
+    read: impl FnOnce(Caller<'_>) -> Outcome,
+    own: impl FnOnce() -> c_int,
+) -> c_int {
     asked.attend(Form::NonBlocking, own, |asked, session, seen| {
         let (member, read) = asked.member(session, Form::NonBlocking, seen, read)?;
         let task = match session.observers.listen() {
@@ -52,7 +56,11 @@ pub(super) fn begin(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own:
 }
 
 /// Prepares a collective, or hands it to the MPI's own function. Ranks may wait for each other here.
-pub(super) fn prepare(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, own: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn prepare(
+    asked: RequestCall,
+    read: impl FnOnce(Caller<'_>) -> Outcome,
+    own: impl FnOnce() -> c_int,
+) -> c_int {
     asked.attend(Form::Persistent, own, |asked, session, seen| {
         let (member, read) = asked.member(session, Form::Persistent, seen, read)?;
         let task = match session.observers.listen() {
@@ -70,18 +78,18 @@ pub(super) fn prepare(asked: Asked, read: impl FnOnce(Caller<'_>) -> Outcome, ow
     })
 }
 
-impl Asked {
+impl RequestCall {
     /// Gives the program the request of ours that comes out of `act`, or hands the call on.
     fn attend(
         self,
         form: Form,
         own: impl FnOnce() -> c_int,
-        act: impl FnOnce(&Asked, &'static Session, &mut Seen) -> Result<Handle, Unserved>,
+        act: impl FnOnce(&RequestCall, &'static Session, &mut Seen) -> Result<Handle, Unserved>,
     ) -> c_int {
         let Some(session) = session::current() else { return own() };
         let mpi = session.job.mpi;
         let began = session.observers.time().then(Instant::now);
-        let asked = Asked { comm: mpi.abi().handle(self.comm), ..self };
+        let asked = RequestCall { comm: mpi.abi().handle(self.comm), ..self };
         let mut seen = Seen::default();
         match inside(|| act(&asked, session, &mut seen)) {
             Some(Ok(request)) => {

@@ -10,10 +10,10 @@ use allhands_call::{Numbers, Receive, Send};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use super::again::Plain;
-use super::begin::{Asked, begin, prepare};
+use super::begin::{RequestCall, begin, prepare};
 use super::narrow::{self, InBytes, Outgoing, narrowed};
 use super::own::{exported, function};
+use super::repeat_call_cache::Plain;
 use super::serve::serve;
 
 /// A collective with `int` counts, and with large ones.
@@ -139,8 +139,8 @@ fn single(buffer: Receive, count: usize, datatype: Handle, root: c_int) -> Plain
 /// No buffer.
 const NONE: Plain<'static> = Plain { numbers: [0; 5], arrays: &[], types: None, send: null(), receive: null_mut() };
 
-fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> Asked {
-    Asked { function, name, comm, request }
+fn asked(function: &'static str, name: &'static str, comm: Handle, request: Receive) -> RequestCall {
+    RequestCall { function, name, comm, request }
 }
 
 function! { "Barrier" "" (comm: Handle), own => {

@@ -13,15 +13,15 @@ use super::theirs;
 use crate::job::inside;
 use crate::requests::{Failure, any, any_failed, any_prepared};
 
-type Place = *mut c_void;
+type Untyped = *mut c_void;
 type Out = *mut c_int;
 
 /// Makes a call that completes some of these requests, and tells what went wrong with ours.
-fn checked(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
+fn checked(count: c_int, requests: Untyped, told: &Outcomes, call: impl FnOnce() -> c_int) -> c_int {
     spent(|| completed(count, requests, told, call))
 }
 
-fn completed(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> c_int) -> c_int {
+fn completed(count: c_int, requests: Untyped, told: &Outcomes, call: impl FnOnce() -> c_int) -> c_int {
     if !any() && !narrow::any() && !any_failed() {
         return call();
     }
@@ -45,45 +45,45 @@ fn completed(count: c_int, requests: Place, told: &Told, call: impl FnOnce() -> 
     }
 }
 
-function! { "Wait" "" (request: Place, status: Place), own => checked(1, request, &Told::Code, own), None }
-function! { "Waitall" "" (count: c_int, requests: Place, statuses: Place), own => {
+function! { "Wait" "" (request: Untyped, status: Untyped), own => checked(1, request, &Outcomes::Code, own), None }
+function! { "Waitall" "" (count: c_int, requests: Untyped, statuses: Untyped), own => {
     checked(count, requests, &all(statuses, count), own)
 }, None }
-function! { "Waitany" "" (count: c_int, requests: Place, index: Out, status: Place), own => {
-    checked(count, requests, &Told::Code, own)
+function! { "Waitany" "" (count: c_int, requests: Untyped, index: Out, status: Untyped), own => {
+    checked(count, requests, &Outcomes::Code, own)
 }, None }
-function! { "Waitsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
-    checked(count, requests, &Told::Some { statuses, indices, count: done }, own)
+function! { "Waitsome" "" (count: c_int, requests: Untyped, done: Out, indices: Out, statuses: Untyped), own => {
+    checked(count, requests, &Outcomes::Some { statuses, indices, count: done }, own)
 }, None }
-function! { "Test" "" (request: Place, flag: Out, status: Place), own => checked(1, request, &Told::Code, own), None }
-function! { "Testall" "" (count: c_int, requests: Place, flag: Out, statuses: Place), own => {
+function! { "Test" "" (request: Untyped, flag: Out, status: Untyped), own => checked(1, request, &Outcomes::Code, own), None }
+function! { "Testall" "" (count: c_int, requests: Untyped, flag: Out, statuses: Untyped), own => {
     checked(count, requests, &all(statuses, count), own)
 }, None }
-function! { "Testany" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place), own => {
-    checked(count, requests, &Told::Code, own)
+function! { "Testany" "" (count: c_int, requests: Untyped, index: Out, flag: Out, status: Untyped), own => {
+    checked(count, requests, &Outcomes::Code, own)
 }, None }
-function! { "Testsome" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place), own => {
-    checked(count, requests, &Told::Some { statuses, indices, count: done }, own)
+function! { "Testsome" "" (count: c_int, requests: Untyped, done: Out, indices: Out, statuses: Untyped), own => {
+    checked(count, requests, &Outcomes::Some { statuses, indices, count: done }, own)
 }, None }
 
-function! { "Request_get_status_all" "" (count: c_int, requests: Place, flag: Out, statuses: Place),
+function! { "Request_get_status_all" "" (count: c_int, requests: Untyped, flag: Out, statuses: Untyped),
 own => own(), status::of_all(count, requests, flag, statuses) }
-function! { "Request_get_status_any" "" (count: c_int, requests: Place, index: Out, flag: Out, status: Place),
+function! { "Request_get_status_any" "" (count: c_int, requests: Untyped, index: Out, flag: Out, status: Untyped),
 own => own(), status::of_any(count, requests, (index, flag), status) }
-function! { "Request_get_status_some" "" (count: c_int, requests: Place, done: Out, indices: Out, statuses: Place),
+function! { "Request_get_status_some" "" (count: c_int, requests: Untyped, done: Out, indices: Out, statuses: Untyped),
 own => own(), status::of_some(count, requests, (done, indices), statuses) }
 
-function! { "Start" "" (request: Place), own => spent(|| started(1, request, own)), None }
-function! { "Startall" "" (count: c_int, requests: Place), own => spent(|| started(count, requests, own)), None }
-function! { "Request_free" "" (request: Place), own => freed(request, own), None }
-function! { "Cancel" "" (request: Place), own => cancelled(request, own), None }
+function! { "Start" "" (request: Untyped), own => spent(|| started(1, request, own)), None }
+function! { "Startall" "" (count: c_int, requests: Untyped), own => spent(|| started(count, requests, own)), None }
+function! { "Request_free" "" (request: Untyped), own => freed(request, own), None }
+function! { "Cancel" "" (request: Untyped), own => cancelled(request, own), None }
 
-fn all(statuses: Place, count: c_int) -> Told {
-    Told::All { statuses, count: usize::try_from(count).unwrap_or(0) }
+fn all(statuses: Untyped, count: c_int) -> Outcomes {
+    Outcomes::All { statuses, count: usize::try_from(count).unwrap_or(0) }
 }
 
 /// MPI starts them, and we the runs of ours among them.
-fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn started(count: c_int, requests: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     if !any_prepared() && !theirs::any() {
         return own();
     }
@@ -101,7 +101,7 @@ fn started(count: c_int, requests: Place, own: impl FnOnce() -> c_int) -> c_int 
     if begun.is_some() { 0 } else { fault(session.job.mpi, "progress", session.job.mpi.world()) }
 }
 
-fn freed(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn freed(request: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     if narrow::any()
         && let Ok(mpi) = allhands_mpi::load()
     {
@@ -115,7 +115,7 @@ fn freed(request: Place, own: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// Frees a request; if it is a persistent one of ours, with what belongs to it.
-fn unprepared(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn unprepared(request: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     if any_prepared()
         && let Some(session) = session::current()
     {
@@ -134,7 +134,7 @@ fn unprepared(request: Place, own: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// MPI has no way to take a collective back.
-fn cancelled(request: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn cancelled(request: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     if (any() || any_prepared())
         && let Some(session) = session::current()
     {
@@ -152,7 +152,7 @@ fn cancelled(request: Place, own: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// Where the program reads how each of several requests ended.
-enum Told {
+enum Outcomes {
     /// One request: the code of the call.
     Code,
     /// All of them, in this array.
@@ -161,12 +161,12 @@ enum Told {
     Some { statuses: *mut c_void, indices: *const c_int, count: *const c_int },
 }
 
-impl Told {
+impl Outcomes {
     /// Tells the program about those of `handles` that have failed and that its call has completed: the call's code.
     ///
     /// # Safety
     /// `requests` is the program's array, which had these handles before the call.
-    unsafe fn failures(&self, session: &Session, handles: &[Handle], requests: Place) -> c_int {
+    unsafe fn failures(&self, session: &Session, handles: &[Handle], requests: Untyped) -> c_int {
         let (mpi, abi) = (session.job.mpi, session.job.mpi.abi());
         let mut codes = Vec::new();
         for (index, handle) in handles.iter().enumerate() {
@@ -188,9 +188,9 @@ impl Told {
     unsafe fn codes(&self, mpi: &Mpi, codes: &[(usize, c_int)]) -> c_int {
         let Some(&(_, first)) = codes.first() else { return 0 };
         let (statuses, places): (_, Vec<usize>) = match *self {
-            Told::Code => return first,
-            Told::All { statuses, count } => (statuses, (0..count).collect()),
-            Told::Some { statuses, indices, count } => {
+            Outcomes::Code => return first,
+            Outcomes::All { statuses, count } => (statuses, (0..count).collect()),
+            Outcomes::Some { statuses, indices, count } => {
                 // SAFETY: the caller's promise.
                 let count = usize::try_from(unsafe { *count }).unwrap_or(0);
                 // SAFETY: as above.

@@ -24,29 +24,29 @@ macro_rules! creation {
     };
 }
 
-type Place = *mut c_void;
+type Untyped = *mut c_void;
 type List = *const c_int;
 
-creation! { "Comm_dup" (comm: Handle, new: Place) from comm to new }
-creation! { "Comm_dup_with_info" (comm: Handle, info: Handle, new: Place) from comm to new }
-creation! { "Comm_split" (comm: Handle, color: c_int, key: c_int, new: Place) from comm to new }
-creation! { "Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: Place) from comm to new }
-creation! { "Comm_create" (comm: Handle, group: Handle, new: Place) from comm to new }
-creation! { "Cart_create" (comm: Handle, dimensions: c_int, sizes: List, periods: List, reorder: c_int, new: Place)
+creation! { "Comm_dup" (comm: Handle, new: Untyped) from comm to new }
+creation! { "Comm_dup_with_info" (comm: Handle, info: Handle, new: Untyped) from comm to new }
+creation! { "Comm_split" (comm: Handle, color: c_int, key: c_int, new: Untyped) from comm to new }
+creation! { "Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: Untyped) from comm to new }
+creation! { "Comm_create" (comm: Handle, group: Handle, new: Untyped) from comm to new }
+creation! { "Cart_create" (comm: Handle, dimensions: c_int, sizes: List, periods: List, reorder: c_int, new: Untyped)
 from comm to new }
-creation! { "Cart_sub" (comm: Handle, kept: List, new: Place) from comm to new }
-creation! { "Graph_create" (comm: Handle, nodes: c_int, index: List, edges: List, reorder: c_int, new: Place) from comm to new }
+creation! { "Cart_sub" (comm: Handle, kept: List, new: Untyped) from comm to new }
+creation! { "Graph_create" (comm: Handle, nodes: c_int, index: List, edges: List, reorder: c_int, new: Untyped) from comm to new }
 function! { "Dist_graph_create" ""
-(comm: Handle, count: c_int, sources: List, degrees: List, targets: List, weights: List, info: Handle, reorder: c_int, new: Place),
+(comm: Handle, count: c_int, sources: List, degrees: List, targets: List, weights: List, info: Handle, reorder: c_int, new: Untyped),
 own => distributed("MPI_Dist_graph_create", comm, new, own), None }
 function! { "Dist_graph_create_adjacent" ""
 (comm: Handle, inward: c_int, sources: List, source_weights: List, outward: c_int, targets: List, target_weights: List,
- info: Handle, reorder: c_int, new: Place),
+ info: Handle, reorder: c_int, new: Untyped),
 own => distributed("MPI_Dist_graph_create_adjacent", comm, new, own), None }
 
 /// A communicator whose ranks know their own neighbours: where they sit on several nodes they tell each other all of them now, so that collectives
 /// among them can begin without waiting.
-fn distributed(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn distributed(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     let code = created(function, comm, new, own);
     let Some(session) = session::current().filter(|_| code == 0) else { return code };
     let mpi = session.job.mpi;
@@ -65,7 +65,7 @@ fn distributed(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c
     code
 }
 
-fn created(function: &str, comm: Handle, new: Place, own: impl FnOnce() -> c_int) -> c_int {
+fn created(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() -> c_int) -> c_int {
     let code = own();
     let Some(session) = session::current().filter(|_| code == 0) else { return code };
     let mpi = session.job.mpi;

@@ -1,6 +1,5 @@
 //! The functions that programs call instead of MPI's: what each does with its arguments is written below, in `groups` and `requests`.
 
-mod again;
 mod begin;
 mod collectives;
 mod complete;
@@ -12,6 +11,7 @@ mod narrow;
 mod own;
 mod quirks;
 mod recent;
+mod repeat_call_cache;
 mod serve;
 mod session;
 mod status;

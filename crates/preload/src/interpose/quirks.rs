@@ -23,8 +23,8 @@ pub(super) fn choices(mpi: &Mpi) -> Choices {
 function! { "Win_test" "" (window: Handle, flag: *mut c_int), own => {
     let code = own();
     // SAFETY: the program's variable, in which MPI has just written.
-    let again = code == 0 && session::current().is_some() && unsafe { flag.read() } == 0;
-    if again { own() } else { code }
+    let repeat_call = code == 0 && session::current().is_some() && unsafe { flag.read() } == 0;
+    if repeat_call { own() } else { code }
 }, None }
 
 // MPICH 5.0.2 waits here without its progress engine: collectives that are under way, its own as well, stand still.

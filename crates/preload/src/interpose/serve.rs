@@ -10,13 +10,13 @@ use allhands_call::{Caller, Communicator, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use super::again::{Plain, again, remember};
 use super::recent::recent;
+use super::repeat_call_cache::{Plain, remember, repeat_call};
 use super::session::{self, Session};
 use crate::groups::{Chosen, Form, Found};
 use crate::job::inside;
 use crate::observe::{By, Served, Stay, Turn};
-use crate::requests::{self, Group, Lines, Member};
+use crate::requests::{self, Group, Member, PlanQueues};
 use allhands_call::locks::lock;
 
 /// A call of the program.
@@ -56,7 +56,7 @@ pub(super) fn serve(
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
     let comm = session.job.mpi.abi().handle(comm);
-    if let Some(code) = plain.as_ref().and_then(|plain| again(session, collective, function, comm, plain)) {
+    if let Some(code) = plain.as_ref().and_then(|plain| repeat_call(session, collective, function, comm, plain)) {
         return code;
     }
     if session.leaves(collective) {
@@ -115,15 +115,15 @@ pub(super) fn serve(
 
 /// The plan for a call, why it runs what it runs, and what is under way beside it.
 #[inline]
-fn planned<'a>(session: &Session, group: &'a mut Group, task: &Task) -> Result<Found<'a, Lines>, Unserved> {
+fn planned<'a>(session: &Session, group: &'a mut Group, task: &Task) -> Result<Found<'a, PlanQueues>, Unserved> {
     match task.knows_its_own() {
         false => {
             let settings = &session.job.settings;
             group.plan(&task.call, session.requests.way(settings.forced(task.call.collective), !settings.compare))
         }
         true => {
-            let wish = requests::wish(&session.job, task.call.collective, true, task.hood.as_deref())?;
-            group.plan_of_own_counts(&task.call, wish)
+            let preference = requests::preference(&session.job, task.call.collective, true, task.hood.as_deref())?;
+            group.plan_of_own_counts(&task.call, preference)
         }
     }
 }
@@ -186,8 +186,8 @@ impl Call<'_> {
             group.took(began.elapsed());
         } else if group.beside.is_some() {
             let requests = &session.requests;
-            let finish = |plan: &mut RawPlan, lines: &mut Lines| requests.finish(plan, lines);
-            group.try_beside(&task.call, |lines| requests.meanwhile(lines), finish)?;
+            let finish = |plan: &mut RawPlan, lines: &mut PlanQueues| requests.finish(plan, lines);
+            group.try_beside(&task.call, |lines| requests.on_idle(lines), finish)?;
         }
         self.told = group.told;
         if let Some(plain) = &plain {

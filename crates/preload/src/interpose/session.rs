@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use allhands::learn::Memory;
 use allhands_call::locks::try_lock;
-use allhands_call::{Caller, Outcome, Said, Unserved};
+use allhands_call::{CallDescription, Caller, Outcome, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::{Collective, Topology};
 
 use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
 use crate::observe::{Announced, Choices, Lessons, Observers};
-use crate::requests::{self, Lines, Member, Requests};
+use crate::requests::{self, Member, PlanQueues, Requests};
 
 /// What calls are served with.
 pub(super) struct Session {
     pub(super) job: Job,
     pub(super) observers: Arc<Observers>,
-    pub(super) comms: Comms<Lines>,
+    pub(super) comms: Comms<PlanQueues>,
     pub(super) requests: Requests,
     /// When what was learned was kept last; of the world's first rank only, which keeps it.
     kept: Option<Mutex<Instant>>,
@@ -193,7 +193,7 @@ impl Session {
     pub(super) fn read(
         &self,
         member: &Member,
-        said: Option<&Said>,
+        said: Option<&CallDescription>,
         form: Form,
         read: impl FnOnce(Caller<'_>) -> Outcome,
     ) -> Outcome {
@@ -221,7 +221,7 @@ impl Session {
         form: Form,
         read: impl FnOnce(Caller<'_>) -> Outcome,
     ) -> (Announced<'a>, Outcome) {
-        let said = Said::default();
+        let said = CallDescription::default();
         let task = self.read(member, Some(&said), form, read);
         let refused = task.as_ref().is_err_and(Unserved::refused);
         (Announced::new(&member.comm, function, said, refused), task)

@@ -7,14 +7,14 @@ use allhands_mpi::{Handle, Mpi, RawStatus};
 
 use super::own::native;
 
-type Place = *mut c_void;
+type Untyped = *mut c_void;
 type Out = *mut c_int;
 
 /// The handles of an array.
 ///
 /// # Safety
 /// It has so many.
-pub(super) unsafe fn handles(mpi: &Mpi, count: c_int, requests: Place) -> Vec<Handle> {
+pub(super) unsafe fn handles(mpi: &Mpi, count: c_int, requests: Untyped) -> Vec<Handle> {
     let abi = mpi.abi();
     // SAFETY: the caller's promise.
     let read = |index: usize| unsafe { abi.read_handle(requests.byte_add(index * abi.handle_bytes())) };
@@ -22,7 +22,7 @@ pub(super) unsafe fn handles(mpi: &Mpi, count: c_int, requests: Place) -> Vec<Ha
 }
 
 /// Asks about one request: whether it is complete. `Err`: the code of a call that failed.
-fn complete(request: Handle, status: Place) -> Result<bool, c_int> {
+fn complete(request: Handle, status: Untyped) -> Result<bool, c_int> {
     let mut flag: c_int = 0;
     match native!("Request_get_status"(request, &raw mut flag, status)) {
         Some(0) => Ok(flag != 0),
@@ -31,14 +31,14 @@ fn complete(request: Handle, status: Place) -> Result<bool, c_int> {
 }
 
 /// The place of a status in an array, or that of none.
-fn place(mpi: &Mpi, statuses: Place, index: usize) -> Place {
+fn place(mpi: &Mpi, statuses: Untyped, index: usize) -> Untyped {
     match statuses == mpi.statuses_ignore().cast() {
         true => mpi.status_ignore().cast(),
         false => statuses.wrapping_byte_add(index * mpi.constants().integers.status_bytes as usize),
     }
 }
 
-pub(super) fn of_all(count: c_int, requests: Place, flag: Out, statuses: Place) -> Option<c_int> {
+pub(super) fn of_all(count: c_int, requests: Untyped, flag: Out, statuses: Untyped) -> Option<c_int> {
     let mpi = allhands_mpi::load().ok()?;
     // SAFETY: the program's array.
     let handles = unsafe { handles(mpi, count, requests) };
@@ -47,7 +47,7 @@ pub(super) fn of_all(count: c_int, requests: Place, flag: Out, statuses: Place) 
     Some(all.map_or_else(|code| code, |all| write(flag, all.into())))
 }
 
-pub(super) fn of_any(count: c_int, requests: Place, (index, flag): (Out, Out), status: Place) -> Option<c_int> {
+pub(super) fn of_any(count: c_int, requests: Untyped, (index, flag): (Out, Out), status: Untyped) -> Option<c_int> {
     let mpi = allhands_mpi::load().ok()?;
     // SAFETY: the program's array.
     let handles = unsafe { handles(mpi, count, requests) };
@@ -71,7 +71,12 @@ pub(super) fn of_any(count: c_int, requests: Place, (index, flag): (Out, Out), s
     Some(write(index, mpi.constants().integers.undefined) | write(flag, (!active).into()))
 }
 
-pub(super) fn of_some(count: c_int, requests: Place, (done, indices): (Out, Out), statuses: Place) -> Option<c_int> {
+pub(super) fn of_some(
+    count: c_int,
+    requests: Untyped,
+    (done, indices): (Out, Out),
+    statuses: Untyped,
+) -> Option<c_int> {
     let mpi = allhands_mpi::load().ok()?;
     // SAFETY: the program's array.
     let handles = unsafe { handles(mpi, count, requests) };

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Where a thread is.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Whose {
     Program,
     /// In our code.
     Ours,
@@ -14,40 +14,40 @@ enum Place {
 }
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    static WHOSE: Cell<Whose> = const { Cell::new(Whose::Program) };
 }
 
 /// Whether this thread is in our code.
 #[inline]
 pub(crate) fn is_inside() -> bool {
-    PLACE.get() != Place::Program
+    WHOSE.get() != Whose::Program
 }
 
 /// Whether the MPI's progress, which calls from this thread, finds nothing of ours half done there.
 pub(crate) fn is_interruptible() -> bool {
-    PLACE.get() != Place::Ours
+    WHOSE.get() != Whose::Ours
 }
 
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
 #[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
     // The variable is looked up once: in a library that takes a call.
-    PLACE.with(|place| {
-        let _back = Back(place, place.replace(Place::Ours));
+    WHOSE.with(|place| {
+        let _back = Back(place, place.replace(Whose::Ours));
         catch_unwind(AssertUnwindSafe(act)).ok()
     })
 }
 
 /// Waits for other ranks in a function of the MPI. They may first wait for runs of this rank, which its progress moves on meanwhile.
 pub(crate) fn waiting<R>(act: impl FnOnce() -> R) -> R {
-    PLACE.with(|place| {
-        let _back = Back(place, place.replace(Place::Waiting));
+    WHOSE.with(|place| {
+        let _back = Back(place, place.replace(Whose::Waiting));
         act()
     })
 }
 
 /// Goes back to where the thread was.
-struct Back<'a>(&'a Cell<Place>, Place);
+struct Back<'a>(&'a Cell<Whose>, Whose);
 
 impl Drop for Back<'_> {
     fn drop(&mut self) {

@@ -147,12 +147,12 @@ impl Settings {
     /// `allreduce=nap;allgather=loc-bruck:fan=full;bcast=binomial?`
     fn parse(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
-        for wish in text.split(';').map(str::trim).filter(|wish| !wish.is_empty()) {
+        for preference in text.split(';').map(str::trim).filter(|preference| !preference.is_empty()) {
             let wrong = |fact: &str| {
                 format!("{ALGORITHM}={text}: {fact}; write collective=algorithm, with semicolons between several")
             };
             let (collective, algorithm) =
-                wish.split_once('=').ok_or_else(|| wrong(&format!("{wish:?} names no algorithm")))?;
+                preference.split_once('=').ok_or_else(|| wrong(&format!("{preference:?} names no algorithm")))?;
             let collective: Collective = collective.trim().parse().map_err(|error| misnamed(text, &error))?;
             let algorithm = algorithm.trim();
             let name = algorithm.strip_suffix(IF_IT_CAN);

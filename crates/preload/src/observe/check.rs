@@ -32,11 +32,11 @@ pub(super) struct Check {
     /// Ours for the program's communicators, by their number; none where it could not be made.
     privates: Mutex<BTreeMap<u64, Option<Arc<Private>>>>,
     /// Comparisons under way that nobody waits for.
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<PendingComparison>>,
 }
 
 /// A comparison under way.
-struct Asked {
+struct PendingComparison {
     request: Handle,
     /// Where the answer comes: it has to stay where it is.
     both: Box<Both>,
@@ -108,15 +108,15 @@ impl Observer for Check {
     }
 
     /// Compares a call with what the other ranks of its communicator have called; does not return if it differs.
-    fn arrives<'a>(&'a self, call: &Announced<'_>, meanwhile: &dyn Fn()) -> Result<Option<Stay<'a>>, Unserved> {
+    fn arrives<'a>(&'a self, call: &Announced<'_>, on_idle: &dyn Fn()) -> Result<Option<Stay<'a>>, Unserved> {
         let Some(private) = self.private(call.comm) else { return Ok(None) };
         let rank = call.comm.rank;
-        let both = self.reduced(&private, Record::new(rank, self.me, &call.text), meanwhile)?;
+        let both = self.reduced(&private, Record::new(rank, self.me, &call.text), on_idle)?;
         if let Some(sentence) = both.difference() {
             end(self.mpi, rank, &sentence, Others::Know);
         }
         if let Some(both) = call.said.exchanged.get() {
-            self.exchanged(&private, call, both, meanwhile)?;
+            self.exchanged(&private, call, both, on_idle)?;
         }
         Ok(None)
     }
@@ -181,7 +181,7 @@ impl Check {
         let mut all = lock(&self.asked);
         for index in (0..all.len()).rev() {
             if self.mpi.test_done(&mut all[index].request)? {
-                let Asked { both, rank, .. } = all.swap_remove(index);
+                let PendingComparison { both, rank, .. } = all.swap_remove(index);
                 if let Some(sentence) = both.difference() {
                     end(self.mpi, rank, &sentence, Others::MayNot);
                 }
@@ -196,7 +196,7 @@ impl Check {
         private: &Arc<Private>,
         call: &Announced<'_>,
         (given, expected): &(Vec<u64>, Vec<u64>),
-        meanwhile: &dyn Fn(),
+        on_idle: &dyn Fn(),
     ) -> Result<(), Unserved> {
         let (me, function) = (call.comm.rank, call.text.split('(').next().unwrap_or_default());
         let (mpi, mut came) = (self.mpi, vec![0u64; given.len()]);
@@ -213,16 +213,16 @@ impl Check {
         });
         let mut mine = Record::new(me, self.me, sentence.as_deref().unwrap_or_default());
         mine.hash = u64::from(sentence.is_some());
-        let Both { most, .. } = self.reduced(private, mine, meanwhile)?;
+        let Both { most, .. } = self.reduced(private, mine, on_idle)?;
         if most.hash != 0 {
             end(mpi, me, &most.to_string(), Others::Know);
         }
         Ok(())
     }
 
-    fn ask(&self, private: &Arc<Private>, mine: Record) -> Result<Asked, Unserved> {
+    fn ask(&self, private: &Arc<Private>, mine: Record) -> Result<PendingComparison, Unserved> {
         let mpi = self.mpi;
-        let mut asked = Asked {
+        let mut asked = PendingComparison {
             request: 0,
             both: Box::new(Both { least: mine, most: mine }),
             rank: mine.rank as usize,
@@ -238,12 +238,12 @@ impl Check {
     }
 
     /// The outermost of all ranks' records. Waits for them, who may wait for what this rank has under way.
-    fn reduced(&self, private: &Arc<Private>, mine: Record, meanwhile: &dyn Fn()) -> Result<Both, Unserved> {
+    fn reduced(&self, private: &Arc<Private>, mine: Record, on_idle: &dyn Fn()) -> Result<Both, Unserved> {
         let mut asked = self.ask(private, mine)?;
         let mut pauses = Pauses::default();
         while !self.mpi.test_done(&mut asked.request)? {
             self.look()?;
-            meanwhile();
+            on_idle();
             pauses.pause();
         }
         Ok(*asked.both)

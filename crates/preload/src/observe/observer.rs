@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allhands_call::{Communicator, Said, Unserved};
+use allhands_call::{CallDescription, Communicator, Unserved};
 use allhands_schedule::Collective;
 
 use super::lessons::Lessons;
@@ -30,7 +30,7 @@ pub(crate) trait Observer: Send + Sync {
     fn prepares(&self, _comm: &Communicator) {}
 
     /// A call that may wait for other ranks: what is returned lives as long as this rank is in it. Collective; who waits here calls
-    /// `meanwhile` again and again.
+    /// `on_idle` again and again.
     fn arrives<'a>(&'a self, _call: &Announced<'_>, _meanwhile: &dyn Fn()) -> Result<Option<Stay<'a>>, Unserved> {
         Ok(None)
     }
@@ -75,12 +75,12 @@ pub(crate) struct Announced<'a> {
     pub(crate) comm: &'a Communicator,
     /// In words.
     pub(crate) text: String,
-    pub(crate) said: Said,
+    pub(crate) said: CallDescription,
 }
 
 impl<'a> Announced<'a> {
     /// Puts a call whose arguments were listened to while they were read into words.
-    pub(crate) fn new(comm: &'a Communicator, function: &str, said: Said, refused: bool) -> Announced<'a> {
+    pub(crate) fn new(comm: &'a Communicator, function: &str, said: CallDescription, refused: bool) -> Announced<'a> {
         Announced { comm, text: said.words(function, refused), said }
     }
 }

@@ -6,11 +6,11 @@ use allhands_call::{Communicator, Unserved};
 use allhands_schedule::Collective;
 
 use super::check::Check;
+use super::late_detector::LateDetector;
 use super::lessons::Lessons;
 use super::observer::{Announced, Observer, Served, Stay, Turn};
 use super::report::Report;
 use super::turns::Turns;
-use super::watch::Watch;
 use crate::job::{Job, Settings};
 
 /// Those that the user asks for.
@@ -32,7 +32,7 @@ impl Observers {
         let (mpi, settings) = (job.mpi, &job.settings);
         let mut all: Vec<Box<dyn Observer>> = Vec::new();
         if let Some(most) = settings.timeout {
-            all.push(Box::new(Watch::new(mpi, most)?));
+            all.push(Box::new(LateDetector::new(mpi, most)?));
         }
         if settings.check {
             let check = Check::new(mpi, choices.private_for_one_rank).map_err(|error| error.to_string())?;
@@ -75,8 +75,8 @@ impl Observers {
     }
 
     /// A call that may wait for other ranks. Collective.
-    pub(crate) fn arrive(&self, call: &Announced<'_>, meanwhile: &dyn Fn()) -> Result<Vec<Stay<'_>>, Unserved> {
-        let stays = self.all.iter().map(|observer| observer.arrives(call, meanwhile));
+    pub(crate) fn arrive(&self, call: &Announced<'_>, on_idle: &dyn Fn()) -> Result<Vec<Stay<'_>>, Unserved> {
+        let stays = self.all.iter().map(|observer| observer.arrives(call, on_idle));
         stays.filter_map(Result::transpose).collect()
     }
 

@@ -14,7 +14,7 @@ use allhands_call::locks::lock;
 use allhands_report::class;
 
 /// Calls of one collective and size class; none where ranks do not know how much the others move.
-type Kind = (Collective, Option<u64>);
+type TurnKey = (Collective, Option<u64>);
 
 /// The calls that communicators have seen, by their number.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Observer for Turns {
 
 /// The calls that a communicator has seen.
 #[derive(Default)]
-struct Seen(HashMap<Kind, u64>);
+struct Seen(HashMap<TurnKey, u64>);
 
 impl Seen {
     /// The next call of a collective with so many bytes; `fresh` if it was the first that has its plan.

@@ -13,7 +13,7 @@ use allhands_call::{Neighborhood, Task, Unserved, counts};
 use allhands_mpi::Mpi;
 
 use super::run::Run;
-use crate::groups::{Chosen, OwnCounts, Wish};
+use crate::groups::{Chosen, OwnCounts, PlanPreference};
 use crate::job::Forced;
 
 /// What runs such calls on a communicator, one after the other.
@@ -48,7 +48,12 @@ enum Stage {
 
 impl Exchange {
     /// The first call of a collective on a communicator. `told`: how many counts a rank tells all others, if it does. Waits for nobody.
-    pub(super) fn new(comm: &RawComm, task: &Task, wish: Wish<'_>, told: Option<usize>) -> Result<Exchange, Unserved> {
+    pub(super) fn new(
+        comm: &RawComm,
+        task: &Task,
+        preference: PlanPreference<'_>,
+        told: Option<usize>,
+    ) -> Result<Exchange, Unserved> {
         let telling = |words: usize| {
             let alone = Options::new().unshared(true);
             let plan = comm.plan(&counts::told(words), &alone.algorithm(counts::ALGORITHM))?;
@@ -56,15 +61,20 @@ impl Exchange {
         };
         let telling = told.map(telling).transpose()?;
         let plans = OwnCounts::new(comm)?;
-        let (forced, hood) = (wish.forced.cloned(), task.hood.clone());
+        let (forced, hood) = (preference.forced.cloned(), task.hood.clone());
         Ok(Exchange { telling, me: comm.rank(), plans, forced, hood, stage: Stage::Idle, told: None, broken: false })
     }
 
     /// Another call, which all ranks begin in the same order. Waits for nobody.
-    pub(super) fn prepare(&mut self, comm: &RawComm, call: &RawCall, wish: Wish<'_>) -> Result<(), Unserved> {
+    pub(super) fn prepare(
+        &mut self,
+        comm: &RawComm,
+        call: &RawCall,
+        preference: PlanPreference<'_>,
+    ) -> Result<(), Unserved> {
         match self.telling {
             Some(_) => Ok(()),
-            None => self.plans.prepare(comm, call, wish),
+            None => self.plans.prepare(comm, call, preference),
         }
     }
 
@@ -107,9 +117,13 @@ impl Exchange {
                 Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
                 None => self.plans.informed(&task.call),
             };
-            let wish =
-                Wish { forced: self.forced.as_ref(), unshared: true, along: self.hood.as_deref(), learned: None };
-            self.plans.make(self.told.as_ref().unwrap_or(&task.call), wish)?;
+            let preference = PlanPreference {
+                forced: self.forced.as_ref(),
+                unshared: true,
+                along: self.hood.as_deref(),
+                learned: None,
+            };
+            self.plans.make(self.told.as_ref().unwrap_or(&task.call), preference)?;
             self.stage = Stage::Moving;
         }
         let Some((plan, _)) = self.plans.made() else { return Ok(false) };

@@ -30,12 +30,12 @@
 
 mod deferred_free;
 mod exchange;
-mod lines;
+mod plan_queues;
 mod proxies;
 mod run;
 mod under_way;
 
 pub(crate) use deferred_free::{any_used, defers};
-pub(crate) use lines::Lines;
+pub(crate) use plan_queues::PlanQueues;
 pub(crate) use run::{Failure, Origin, any_failed};
-pub(crate) use under_way::{Group, Member, Requests, any, any_prepared, wish};
+pub(crate) use under_way::{Group, Member, Requests, any, any_prepared, preference};

@@ -13,16 +13,16 @@ use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
 use super::deferred_free::Lasting;
-use super::lines::Lines;
+use super::plan_queues::PlanQueues;
 use super::proxies::Proxy;
 use super::run::{Endings, Failure, Origin, Run, under_way};
-use crate::groups::{self, Found, Way, Wish};
+use crate::groups::{self, Found, PlanPreference, Way};
 use crate::job::{Forced, Job, Moved, Mover};
 use crate::observe::Observers;
 use allhands_call::locks::{lock, try_lock};
 
-pub(crate) type Member = groups::Member<Lines>;
-pub(crate) type Group = groups::Group<Lines>;
+pub(crate) type Member = groups::Member<PlanQueues>;
+pub(crate) type Group = groups::Group<PlanQueues>;
 
 /// How many persistent requests there are.
 static PREPARED: AtomicUsize = AtomicUsize::new(0);
@@ -82,11 +82,11 @@ impl Requests {
         let mut idle = Vec::new();
         busy.retain(|member| {
             let Some(mut group) = member.try_group() else { return true };
-            let (comm, lines) = group.parts();
+            let (comm, queues) = group.parts();
             // The MPI may call from inside its locks, so nothing here waits for another thread.
             let Some(alone) = comm.alone() else { return true };
-            lines.step(&self.endings);
-            let stays = lines.busy();
+            queues.step(&self.endings);
+            let stays = queues.busy();
             drop(alone);
             drop(group);
             if !stays {
@@ -101,9 +101,9 @@ impl Requests {
     }
 
     /// What is to be done on a communicator, and everywhere else, while others are waited for.
-    pub(crate) fn meanwhile(&self, lines: &mut Lines) {
+    pub(crate) fn on_idle(&self, queues: &mut PlanQueues) {
         if any() {
-            lines.step(&self.endings);
+            queues.step(&self.endings);
             self.progress();
         }
     }
@@ -125,21 +125,21 @@ impl Requests {
             return Err(Reason::NoCommunicator.into());
         };
         let collective = task.call.collective;
-        let wish = wish(job, collective, true, task.hood.as_deref())?;
+        let preference = preference(job, collective, true, task.hood.as_deref())?;
         let mut group = lock(group);
-        let (comm, lines) = group.parts();
+        let (comm, queues) = group.parts();
         let line = match () {
             () if task.knows_its_own() => {
-                lines.of_exchanges(comm, &task, wish, job.settings.tells_counts(collective))?
+                queues.of_exchanges(comm, &task, preference, job.settings.tells_counts(collective))?
             }
-            () if task.moves() => lines.of_shape(comm, &task.call, wish, |lines| self.meanwhile(lines))?,
-            () => lines.of_nothing(),
+            () if task.moves() => queues.of_shape(comm, &task.call, preference, |queues| self.on_idle(queues))?,
+            () => queues.of_nothing(),
         };
         let asked = Rc::new(Lasting::new(&job.types, task)?);
         // SAFETY: the program's memory is as it says.
         let staged = unsafe { asked.task.stage(job.mpi)? };
         let proxy = lock(&self.endings.proxies).make(job.mpi, false)?;
-        lines.push(line, Run::new(asked, staged, proxy, origin));
+        queues.push(line, Run::new(asked, staged, proxy, origin));
         drop(group);
         self.enlist(member);
         self.progress();
@@ -155,19 +155,19 @@ impl Requests {
         origin: Origin,
     ) -> Result<Handle, Unserved> {
         let hood = task.hood.clone();
-        let wish = wish(job, task.call.collective, false, hood.as_deref())?;
+        let preference = preference(job, task.call.collective, false, hood.as_deref())?;
         let mut group = member.group(job.mpi)?;
         if hood.is_none() {
             self.agree_on_counts(&mut task, &member.comm, &mut group)?;
         }
         let asked = Lasting::new(&job.types, task)?;
-        let (comm, lines) = group.parts();
-        self.forget_freed(&member, lines);
+        let (comm, queues) = group.parts();
+        self.forget_freed(&member, queues);
         let line = match hood {
-            Some(_) => lines.of_neighbors(comm, asked, wish, |plan, lines| self.finish(plan, lines))?,
+            Some(_) => queues.of_neighbors(comm, asked, preference, |plan, queues| self.finish(plan, queues))?,
             None => {
-                let wish = asked.task.moves().then_some(wish);
-                lines.of_request(comm, asked, wish, |lines| self.meanwhile(lines))?
+                let preference = asked.task.moves().then_some(preference);
+                queues.of_request(comm, asked, preference, |queues| self.on_idle(queues))?
             }
         };
         let proxy = lock(&self.endings.proxies).make(job.mpi, true)?;
@@ -190,11 +190,11 @@ impl Requests {
 
     fn start_prepared(&self, Prepared { member, line, proxy, origin }: &Prepared) {
         let Some(mut group) = member.made().map(lock) else { return };
-        let (_, lines) = group.parts();
-        let Some(asked) = lines.asked(*line) else { return };
+        let (_, queues) = group.parts();
+        let Some(asked) = queues.asked(*line) else { return };
         // SAFETY: the program's memory is as it says.
         match unsafe { asked.task.stage(self.endings.mpi()) } {
-            Ok(staged) => lines.push(*line, Run::new(asked, staged, *proxy, *origin)),
+            Ok(staged) => queues.push(*line, Run::new(asked, staged, *proxy, *origin)),
             // MPI has started its request, which ends at once.
             Err(unserved) => {
                 let run = Run::new(asked, Staged::default(), *proxy, *origin);
@@ -244,11 +244,11 @@ impl Requests {
         lock(&self.endings.proxies).free(proxy);
     }
 
-    fn forget_freed(&self, member: &Member, lines: &mut Lines) {
+    fn forget_freed(&self, member: &Member, queues: &mut PlanQueues) {
         lock(&self.freed).retain(|(number, line)| {
             let mine = *number == member.comm.number;
             if mine {
-                lines.forget(*line);
+                queues.forget(*line);
             }
             !mine
         });
@@ -276,7 +276,7 @@ impl Requests {
         mpi: &Mpi,
         task: &Task,
         plan: &mut RawPlan,
-        lines: &mut Lines,
+        queues: &mut PlanQueues,
     ) -> Result<(), Unserved> {
         // SAFETY: the caller's promise; the memory stays until the run is through.
         unsafe {
@@ -285,7 +285,7 @@ impl Requests {
             }
             let staged = task.stage(mpi)?;
             task.start(&staged, plan)?;
-            self.finish(plan, lines)?;
+            self.finish(plan, queues)?;
             task.unstage(mpi, &staged)
         }
     }
@@ -296,23 +296,23 @@ impl Requests {
         &'a self,
         forced: Option<&'a Forced>,
         learns: bool,
-    ) -> Way<'a, impl Fn(&mut Lines), impl FnOnce(&mut RawPlan, &mut Lines) -> Result<(), Unserved>> {
+    ) -> Way<'a, impl Fn(&mut PlanQueues), impl FnOnce(&mut RawPlan, &mut PlanQueues) -> Result<(), Unserved>> {
         Way {
             forced,
             learns,
-            meanwhile: |lines: &mut Lines| self.meanwhile(lines),
-            finish: |plan: &mut RawPlan, lines: &mut Lines| self.finish(plan, lines),
+            on_idle: |queues: &mut PlanQueues| self.on_idle(queues),
+            finish: |plan: &mut RawPlan, queues: &mut PlanQueues| self.finish(plan, queues),
         }
     }
 
     /// Waits for a plan's run; what is under way moves on.
-    pub(crate) fn finish(&self, plan: &mut RawPlan, lines: &mut Lines) -> Result<(), Unserved> {
+    pub(crate) fn finish(&self, plan: &mut RawPlan, queues: &mut PlanQueues) -> Result<(), Unserved> {
         if !any() {
             return Ok(plan.wait()?);
         }
         let mut pauses = Pauses::default();
         while !plan.test()? {
-            self.meanwhile(lines);
+            self.on_idle(queues);
             // Others may first wait for a message of the program's, or for a request of the MPI's own.
             plan.drive_mpi();
             pauses.pause();
@@ -334,8 +334,8 @@ impl Requests {
         if job.settings.tells_counts(task.call.collective) {
             return self.agree_on_counts(task, comm, group);
         }
-        let wish = wish(job, task.call.collective, true, task.hood.as_deref())?;
-        if let Some(call) = group.tell_own_counts(&task.call, wish, |plan, lines| self.finish(plan, lines))? {
+        let preference = preference(job, task.call.collective, true, task.hood.as_deref())?;
+        if let Some(call) = group.tell_own_counts(&task.call, preference, |plan, queues| self.finish(plan, queues))? {
             task.call = call;
         }
         Ok(())
@@ -354,26 +354,26 @@ impl Requests {
         let server = Server::parse(told.collective, counts::ALGORITHM).map_err(Error::from)?;
         let by = Forced { server, if_it_can: false };
         let way = self.way(Some(&by), false);
-        let Found { plan, queue: lines, .. } = group.plan(&told, way)?;
+        let Found { plan, queue: queues, .. } = group.plan(&told, way)?;
         // SAFETY: as many aligned words as the call says.
         unsafe { plan.start(mine.as_ptr().cast(), all.as_mut_ptr().cast())? };
-        self.finish(plan, lines)?;
+        self.finish(plan, queues)?;
         task.call = task.agreed(comm.rank, counts::from_words(&all))?;
         Ok(())
     }
 }
 
 /// `unshared`: whether the plan is to be made without waiting for others.
-pub(crate) fn wish<'a>(
+pub(crate) fn preference<'a>(
     job: &'a Job,
     collective: Collective,
     unshared: bool,
     along: Option<&'a Neighborhood>,
-) -> Result<Wish<'a>, Unserved> {
+) -> Result<PlanPreference<'a>, Unserved> {
     let forced = job.settings.forced(collective);
     let choice = forced.and_then(|forced| forced.server.choice());
     if unshared && choice.is_some_and(|choice| choice.parameters.get("local") == Some("shared")) {
         return Err(Reason::MadeTogether.into());
     }
-    Ok(Wish { forced, unshared, along, learned: None })
+    Ok(PlanPreference { forced, unshared, along, learned: None })
 }

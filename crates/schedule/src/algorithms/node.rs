@@ -21,7 +21,7 @@ use crate::compose::{Reversal, embed, emptied, pairs, placing};
 use crate::math::part;
 use crate::registry::{Make1, Parameter, Parameters, Recipe, both, gather, own_apart, scatter};
 use crate::schedule::push_span;
-use crate::{Combine, Few, Local, Problem, Result, Round, Space, Span, Topology};
+use crate::{Combine, InlineVec, Local, Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const LOCAL: Parameter = Parameter {
     name: "local",
@@ -219,7 +219,7 @@ pub(crate) enum Step {
     /// Far messages, between `Output` positions.
     Talk(Round),
     /// The region shares `all` these blocks, of which this rank has `mine`.
-    Share { all: Few<Span>, mine: Few<Span> },
+    Share { all: InlineVec<Span>, mine: InlineVec<Span> },
 }
 
 /// One rank's steps, and with whom it shares.
@@ -347,6 +347,6 @@ fn on_line(base: usize, rounds: Vec<Round>, p: usize, own: Span, rank: usize) ->
 }
 
 /// Copies one list of spans to another of the same length.
-pub(crate) fn copy_all(round: &mut Round, from: Few<Span>, to: Few<Span>) {
+pub(crate) fn copy_all(round: &mut Round, from: InlineVec<Span>, to: InlineVec<Span>) {
     pairs(from, to).for_each(|(from, to)| round.copy(from, to));
 }

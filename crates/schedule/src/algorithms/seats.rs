@@ -6,7 +6,7 @@ use crate::algorithms::node::either_way;
 use crate::compose::placing;
 use crate::registry::{Parameter, Parameters};
 use crate::schedule::push_span;
-use crate::{Few, Span, Topology};
+use crate::{InlineVec, Span, Topology};
 
 /// From which size on blocks go to their ranks by themselves.
 pub(crate) const STRAIGHT: Parameter =
@@ -21,13 +21,13 @@ pub(crate) const LEVEL: Parameter =
     Parameter { name: "level", values: "1..=depth: whose regions are near (1 nodes, 2 sockets)", default: "1" };
 
 /// The output blocks of the ranks on some runs of seats.
-pub(crate) fn output_of(topology: &Topology, runs: &[Range<usize>]) -> Few<Span> {
-    let mut spans = Few::new();
+pub(crate) fn output_of(topology: &Topology, runs: &[Range<usize>]) -> InlineVec<Span> {
+    let mut spans = InlineVec::new();
     runs.iter().for_each(|seats| push_output_of(topology, seats.clone(), &mut spans));
     spans
 }
 
-pub(crate) fn push_output_of(topology: &Topology, seats: Range<usize>, spans: &mut Few<Span>) {
+pub(crate) fn push_output_of(topology: &Topology, seats: Range<usize>, spans: &mut InlineVec<Span>) {
     if topology.is_sequential() {
         return push_span(spans, Span::output(seats.start, seats.len()));
     }
@@ -40,7 +40,7 @@ pub(crate) fn push_output_of(topology: &Topology, seats: Range<usize>, spans: &m
 pub(crate) fn placing_seats<'a>(
     topology: &'a Topology,
     seats_of: impl Fn(Range<usize>) -> Range<usize> + 'a,
-) -> impl Fn(Span, &mut Few<Span>) + 'a {
+) -> impl Fn(Span, &mut InlineVec<Span>) + 'a {
     placing(move |of, spans| push_output_of(topology, seats_of(of), spans))
 }
 

@@ -65,24 +65,24 @@ impl Meeting {
         self.come_while(None, last);
     }
 
-    fn come_while(&mut self, meanwhile: Option<&dyn Fn()>, last: impl FnOnce(&Words)) {
+    fn come_while(&mut self, on_idle: Option<&dyn Fn()>, last: impl FnOnce(&Words)) {
         self.met += 1;
         let all = u64::from(self.met) * self.ranks as u64;
         if self.words.number(COME).fetch_add(1, Ordering::AcqRel) + 1 == all {
             last(&self.words);
             self.words.open_gate(GATE, self.met);
         } else {
-            self.words.pass(GATE, self.met, meanwhile);
+            self.words.pass(GATE, self.met, on_idle);
         }
     }
 
     /// Does something at the same time on every rank; `urgent`: before everything else that runs on this machine. Who is through does
-    /// what `meanwhile` does until all are: others may wait for messages that its MPI has taken but not sent.
+    /// what `on_idle` does until all are: others may wait for messages that its MPI has taken but not sent.
     pub(crate) fn run<E>(
         &mut self,
         urgent: bool,
         act: impl FnOnce() -> Result<(), E>,
-        meanwhile: &dyn Fn(),
+        on_idle: &dyn Fn(),
     ) -> Result<Run, E> {
         let lead = LEAST_LEAD + LEAD * self.ranks as u32;
         let urgency = urgent.then(Urgent::new);
@@ -95,7 +95,7 @@ impl Meeting {
         drop(urgency);
         self.words.number(FIRST + self.me).store(ready, Ordering::Release);
         self.words.number(FIRST + self.ranks + self.me).store(finished, Ordering::Release);
-        self.come_while(Some(meanwhile), |_| ());
+        self.come_while(Some(on_idle), |_| ());
         let time = |index: usize| self.words.number(index).load(Ordering::Acquire);
         let last = |first: usize| (0..self.ranks).map(|rank| time(first + rank)).max().unwrap_or(start);
         let run = Run {

@@ -25,7 +25,7 @@ const MOST: Duration = Duration::from_secs(600);
 
 /// What races.
 #[derive(clap::Args)]
-pub(crate) struct Wish {
+pub(crate) struct Args {
     /// Under which MPIs; all three if none is named.
     #[arg(long, value_delimiter = ',')]
     mpi: Vec<Mpi>,
@@ -56,21 +56,21 @@ pub(crate) struct Wish {
 }
 
 /// Runs everything, writes all times, prints tables.
-pub(crate) fn run(wish: &Wish) -> Result<()> {
-    let mpis = if wish.mpi.is_empty() { Mpi::ALL.to_vec() } else { wish.mpi.clone() };
-    if let Some(odd) = wish.bytes.iter().find(|bytes| **bytes == 0 || **bytes % 8 != 0) {
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mpis = if args.mpi.is_empty() { Mpi::ALL.to_vec() } else { args.mpi.clone() };
+    if let Some(odd) = args.bytes.iter().find(|bytes| **bytes == 0 || **bytes % 8 != 0) {
         return Err(format!("{odd} bytes are no whole number of 8-byte elements; name multiples of 8"));
     }
-    let first = wish.delay.first().ok_or("no delay is named; name one, such as 2ms")?;
+    let first = args.delay.first().ok_or("no delay is named; name one, such as 2ms")?;
     let mut text = header();
-    for &shape in &wish.shape {
+    for &shape in &args.shape {
         state::up(shape.nodes, *first, RATE, Life::Tied)?;
         // Whatever happens, the cluster goes.
         let outcome = mpis.iter().try_for_each(|&mpi| {
             eprintln!("cluster: {shape}, {}", mpi.title());
-            text += &one(mpi, shape, wish)?;
+            text += &one(mpi, shape, args)?;
             // What was measured so far is not lost.
-            wish.output.as_ref().map_or(Ok(()), |output| write(output, &text))
+            args.output.as_ref().map_or(Ok(()), |output| write(output, &text))
         });
         state::down()?;
         outcome?;
@@ -105,14 +105,14 @@ fn header() -> String {
 }
 
 /// What the ranks of one job are told: the smallest size at more delays.
-fn programme(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<Programme> {
-    let wanted = |name: &str| wish.collective.is_empty() || wish.collective.iter().any(|wanted| wanted == name);
-    let smallest = wish.bytes.iter().min();
+fn programme(mpi: Mpi, shape: Shape, args: &Args) -> Result<Programme> {
+    let wanted = |name: &str| args.collective.is_empty() || args.collective.iter().any(|wanted| wanted == name);
+    let smallest = args.bytes.iter().min();
     let mut cells = Vec::new();
     for (collective, _) in COLLECTIVES.iter().filter(|(name, _)| wanted(name)) {
-        for &bytes in &wish.bytes {
-            let more = if Some(&bytes) == smallest { &wish.hops[..] } else { &[] };
-            let delays = wish.delay.iter().chain(more.iter().filter(|delay| !wish.delay.contains(delay)));
+        for &bytes in &args.bytes {
+            let more = if Some(&bytes) == smallest { &args.hops[..] } else { &[] };
+            let delays = args.delay.iter().chain(more.iter().filter(|delay| !args.delay.contains(delay)));
             let auto = |delay: &Delay| {
                 let candidates = network::candidates(mpi, shape, *delay, RATE, (collective, bytes));
                 candidates.map(|candidates| (*delay, candidates))
@@ -129,12 +129,12 @@ fn programme(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<Programme> {
         return Err(format!("none of these collectives races; name some of {}", known.join(", ")));
     }
     let (meeting, dial) = (state::folder().join("meeting"), state::dial());
-    Ok(Programme { meeting, dial, turns: wish.iterations, seconds: wish.seconds, cells })
+    Ok(Programme { meeting, dial, turns: args.iterations, seconds: args.seconds, cells })
 }
 
 /// The lines of one job.
-fn one(mpi: Mpi, shape: Shape, wish: &Wish) -> Result<String> {
-    let programme = programme(mpi, shape, wish)?;
+fn one(mpi: Mpi, shape: Shape, args: &Args) -> Result<String> {
+    let programme = programme(mpi, shape, args)?;
     meeting::Meeting::prepare(&programme.meeting, shape.size())
         .map_err(|error| format!("{} cannot be made: {error}", programme.meeting.display()))?;
     let this = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;

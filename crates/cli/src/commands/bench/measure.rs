@@ -9,7 +9,7 @@ use allhands_schedule::draw::Sizes;
 use indicatif::ProgressBar;
 
 use super::names::AUTO;
-use super::report::Line;
+use super::report::Timing;
 use super::turns::{Shuffle, Turns};
 use super::values::Value;
 
@@ -26,7 +26,7 @@ pub(in crate::commands) struct Job<'a> {
     pub(in crate::commands) isolated: bool,
     pub(in crate::commands) bar: &'a ProgressBar,
     /// Takes the lines of a size on rank 0, and says whether the next is wanted.
-    pub(in crate::commands) sink: &'a (dyn Fn(&[Line]) -> bool + Sync),
+    pub(in crate::commands) sink: &'a (dyn Fn(&[Timing]) -> bool + Sync),
 }
 
 /// Who goes on, by the times so far in the order of rounds, and by the seconds since the beginning.
@@ -78,7 +78,7 @@ impl Job<'_> {
         comm: &Comm,
         bytes: usize,
         order: &mut Shuffle,
-    ) -> allhands::Result<std::result::Result<Vec<Line>, Measured>> {
+    ) -> allhands::Result<std::result::Result<Vec<Timing>, Measured>> {
         if comm.rank() == 0 {
             self.bar.set_message(Sizes::words(bytes as u64));
         }
@@ -93,14 +93,14 @@ impl Job<'_> {
     }
 
     /// Fastest first.
-    fn lines<T: Value>(&self, comm: &Comm, bytes: usize, turns: &Turns<'_, T>) -> Vec<Line> {
+    fn lines<T: Value>(&self, comm: &Comm, bytes: usize, turns: &Turns<'_, T>) -> Vec<Timing> {
         let all: Vec<usize> = (0..self.names.len()).collect();
         let best = fastest(&turns.times, &all).unwrap_or(0);
         let mpi = self.names.iter().position(|name| *name == Server::Library.to_string());
         let line = |index: usize| {
             let (name, times) = (&self.names[index], &turns.times[index]);
             let median_us = median(times);
-            Line {
+            Timing {
                 collective: self.collective.name(),
                 ranks: comm.size(),
                 bytes,
@@ -119,7 +119,7 @@ impl Job<'_> {
                 transport: self.transport.into(),
             }
         };
-        let mut lines: Vec<Line> = all.into_iter().map(line).collect();
+        let mut lines: Vec<Timing> = all.into_iter().map(line).collect();
         lines.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
         if comm.rank() == 0 {
             self.bar.inc(lines.len() as u64);

@@ -22,7 +22,7 @@ use crate::{host, job};
 use indicatif::ProgressBar;
 use measure::{Job, Measured};
 use names::Names;
-use report::{Line, Report};
+use report::{Report, Timing};
 
 /// Measure collectives: on the ranks of an MPI job under mpirun, else on thread ranks of this machine
 ///
@@ -244,7 +244,7 @@ impl<'a> Show<'a> {
     }
 
     /// Whether somebody still reads.
-    fn add(&self, lines: &[Line]) -> bool {
+    fn add(&self, lines: &[Timing]) -> bool {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         report.1 = self.bar.suspend(|| report.0.add(lines));
         report.1.is_ok()

@@ -15,7 +15,7 @@ use crate::screen;
 
 /// The times of one algorithm at one size, in microseconds.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::commands) struct Line {
+pub(in crate::commands) struct Timing {
     pub(in crate::commands) collective: &'static str,
     pub(in crate::commands) ranks: usize,
     pub(in crate::commands) bytes: usize,
@@ -41,7 +41,7 @@ pub(in crate::commands) struct Line {
     pub(in crate::commands) transport: String,
 }
 
-impl Line {
+impl Timing {
     /// Whether it is what the library chooses by itself.
     pub(super) fn is_auto(&self) -> bool {
         self.algorithm.starts_with(names::AUTO)
@@ -67,12 +67,12 @@ pub(super) struct Report {
     /// Whether the MPI's own takes part.
     pub(super) mpi: bool,
     /// Of every size so far, fastest first.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Timing>,
 }
 
 impl Report {
     /// Takes the lines of one more size, and shows them if the format allows it.
-    pub(super) fn add(&mut self, lines: &[Line]) -> Result<()> {
+    pub(super) fn add(&mut self, lines: &[Timing]) -> Result<()> {
         let begins = self.lines.is_empty();
         self.lines.extend_from_slice(lines);
         let text = match self.format {
@@ -109,7 +109,7 @@ impl Report {
         Some(format!("{}\n{}\n\n{columns}\n{rule}\n", screen::wrapped(&self.title), screen::wrapped(&key)))
     }
 
-    fn rows(&self, lines: &[Line]) -> String {
+    fn rows(&self, lines: &[Timing]) -> String {
         let mut rows = String::new();
         for (index, line) in lines.iter().enumerate() {
             let size = if index == 0 { Sizes::words(line.bytes as u64) } else { String::new() };
@@ -160,7 +160,7 @@ impl Report {
             subtitle: "measured; the median time of a call until the slowest rank is through".into(),
             x: plot::size_axis(self.collective),
             y: Axis::logarithmic("", Unit::Microseconds, 10),
-            lines: algorithms.iter().map(|(name, points)| plot::Line::new(name, points.clone())).collect(),
+            lines: algorithms.iter().map(|(name, points)| plot::Curve::new(name, points.clone())).collect(),
         }
         .svg()
     }
@@ -183,8 +183,8 @@ fn time(us: f64) -> String {
     }
 }
 
-fn comma_separated(line: &Line) -> String {
-    let Line { collective, ranks, bytes, algorithm, iterations, runs, transport, .. } = line;
+fn comma_separated(line: &Timing) -> String {
+    let Timing { collective, ranks, bytes, algorithm, iterations, runs, transport, .. } = line;
     let times = [line.median_us, line.p10_us, line.p90_us, line.min_us, line.max_us, line.ratio_to_best];
     let times: Vec<String> = times.iter().map(|time| format!("{time:.3}")).collect();
     let mpi = line.times_mpi.map_or(String::new(), |times| format!("{times:.3}"));
@@ -202,8 +202,8 @@ pub(super) mod tests {
     use super::*;
 
     /// A line with these numbers.
-    pub(in super::super) fn line(bytes: usize, algorithm: &str, median_us: f64, times_mpi: Option<f64>) -> Line {
-        Line {
+    pub(in super::super) fn line(bytes: usize, algorithm: &str, median_us: f64, times_mpi: Option<f64>) -> Timing {
+        Timing {
             collective: "allreduce",
             ranks: 8,
             bytes,
@@ -238,10 +238,10 @@ pub(super) mod tests {
     fn a_table_fits_80_columns_whatever_names_and_times_are() {
         let long = "auto (multi-leader:leaders=4:local=shared:radix=16)";
         let lines = [
-            Line { ties_with_best: true, ..line(262_144, long, 123_456.7, Some(1.234)) },
-            Line { ties_with_best: true, ratio_to_best: 1.001, ..line(262_144, "ring", 123_556.7, Some(1.233)) },
-            Line { ratio_to_best: 1.234, ..line(262_144, "mpi", 152_345.6, Some(1.0)) },
-            Line { ratio_to_best: 1234.5, ..line(262_144, "recursive-doubling", 99_999_999.0, Some(0.0)) },
+            Timing { ties_with_best: true, ..line(262_144, long, 123_456.7, Some(1.234)) },
+            Timing { ties_with_best: true, ratio_to_best: 1.001, ..line(262_144, "ring", 123_556.7, Some(1.233)) },
+            Timing { ratio_to_best: 1.234, ..line(262_144, "mpi", 152_345.6, Some(1.0)) },
+            Timing { ratio_to_best: 1234.5, ..line(262_144, "recursive-doubling", 99_999_999.0, Some(0.0)) },
         ];
         for mpi in [false, true] {
             let report = report(mpi);

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use allhands_schedule::draw::Sizes;
 
-use super::report::Line;
+use super::report::Timing;
 
 /// Of lines that are sorted by size, the fastest of each first.
-pub(super) fn verdict(lines: &[Line]) -> String {
-    let sizes: Vec<&[Line]> = lines.chunk_by(|one, other| one.bytes == other.bytes).collect();
+pub(super) fn verdict(lines: &[Timing]) -> String {
+    let sizes: Vec<&[Timing]> = lines.chunk_by(|one, other| one.bytes == other.bytes).collect();
     let several = sizes.iter().any(|size| size.len() > 1);
-    let (auto, mpi) = (lines.iter().any(Line::is_auto), lines.iter().any(Line::is_mpi));
+    let (auto, mpi) = (lines.iter().any(Timing::is_auto), lines.iter().any(Timing::is_mpi));
     let ours = lines.iter().any(|line| !line.is_mpi());
     match (several, auto, mpi && ours) {
         (false, ..) => "Only one was measured: there is nothing to compare it with.".into(),
-        (_, true, true) => beside_mpi("auto", &sizes, Line::is_auto),
+        (_, true, true) => beside_mpi("auto", &sizes, Timing::is_auto),
         (_, false, true) => beside_mpi("the best of ours", &sizes, |line| !line.is_mpi()),
         (_, true, false) => beside_the_best(&sizes),
         (_, false, false) => winners(&sizes),
@@ -22,8 +22,8 @@ pub(super) fn verdict(lines: &[Line]) -> String {
 }
 
 /// How many times as fast as the MPI's own the first that is meant is at every size, and where it is slower.
-fn beside_mpi(who: &str, sizes: &[&[Line]], meant: impl Fn(&Line) -> bool) -> String {
-    let meant: Vec<&Line> = sizes.iter().filter_map(|size| size.iter().find(|line| meant(line))).collect();
+fn beside_mpi(who: &str, sizes: &[&[Timing]], meant: impl Fn(&Timing) -> bool) -> String {
+    let meant: Vec<&Timing> = sizes.iter().filter_map(|size| size.iter().find(|line| meant(line))).collect();
     let times: Vec<f64> = meant.iter().filter_map(|line| line.times_mpi).collect();
     let slower = meant.iter().filter(|line| line.slower_than_mpi);
     let slower: Vec<String> =
@@ -41,8 +41,8 @@ pub(in crate::commands) fn worth(times: &[f64], whom: &str, slower: &[String]) -
     format!("{mean:.2} times as fast as {whom}, {slower}")
 }
 
-fn beside_the_best(sizes: &[&[Line]]) -> String {
-    let auto: Vec<&Line> = sizes.iter().filter_map(|size| size.iter().find(|line| line.is_auto())).collect();
+fn beside_the_best(sizes: &[&[Timing]]) -> String {
+    let auto: Vec<&Timing> = sizes.iter().filter_map(|size| size.iter().find(|line| line.is_auto())).collect();
     let best = auto.iter().filter(|line| line.ties_with_best).count();
     let worst = auto.iter().filter(|line| !line.ties_with_best);
     let worst = worst.max_by(|one, other| one.ratio_to_best.total_cmp(&other.ratio_to_best));
@@ -64,7 +64,7 @@ fn beside_the_best(sizes: &[&[Line]]) -> String {
     }
 }
 
-fn winners(sizes: &[&[Line]]) -> String {
+fn winners(sizes: &[&[Timing]]) -> String {
     let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
     for size in sizes {
         *wins.entry(&size[0].algorithm).or_default() += 1;
@@ -77,7 +77,7 @@ fn winners(sizes: &[&[Line]]) -> String {
     format!("Of {} the fastest is {}{ties}.", crate::screen::counted(sizes.len(), "size"), joined(&wins))
 }
 
-fn size(line: &Line) -> String {
+fn size(line: &Timing) -> String {
     Sizes::words(line.bytes as u64)
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_verdict_fits_what_took_part() {
-        let best = |line: Line| Line { ties_with_best: true, ..line };
+        let best = |line: Timing| Timing { ties_with_best: true, ..line };
         let told = [
             verdict(&[best(line(8, "auto (ring)", 1.0, None))]),
             verdict(&[
@@ -120,7 +120,7 @@ mod tests {
                 best(line(8, "ring", 1.0, None)),
                 best(line(8, "auto (tree)", 1.01, None)),
                 best(line(64, "ring", 2.0, None)),
-                Line { ratio_to_best: 1.3, ..line(64, "auto (tree)", 2.6, None) },
+                Timing { ratio_to_best: 1.3, ..line(64, "auto (tree)", 2.6, None) },
             ]),
             verdict(&[best(line(8, "auto (ring)", 1.0, None)), line(8, "tree", 2.0, None)]),
             verdict(&[

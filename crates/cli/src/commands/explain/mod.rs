@@ -171,9 +171,9 @@ impl Explain {
             allowance.check(&choice.prepare(problem)?, Amount::bytes(bytes.unwrap_or(0)))?;
         }
         let (evidence, shape) = (self.evidence()?, self.seating.to_string());
-        let wish = play::Wish { problem, shape, choice, bytes, allowance, machine: evidence.machine() };
+        let view = play::FirstView { problem, shape, choice, bytes, allowance, machine: evidence.machine() };
         let mut out = screen::stdout();
-        out.write_all(play::page(&wish)?.as_bytes())?;
+        out.write_all(play::page(&view)?.as_bytes())?;
         out.flush()?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use allhands_model::{Allowance, Amount, Bound, Estimate, Machine, Noise, Simulator, best_choices};
 use allhands_schedule::{Choice, Error, Prepared, Problem, algorithms};
 
-use super::{Line, simulated};
+use super::{SimulatedTime, simulated};
 use crate::args::shape;
 
 /// Messages that are simulated in all, shared by the sizes: seconds.
@@ -60,7 +60,7 @@ fn kind(choice: &Choice) -> String {
 }
 
 /// The algorithms that no line is about, each with the reason.
-pub(super) fn left_out(problem: &Problem, machine: &Machine, lines: &[Line]) -> Vec<String> {
+pub(super) fn left_out(problem: &Problem, machine: &Machine, lines: &[SimulatedTime]) -> Vec<String> {
     let absent = algorithms(problem.collective).filter(|algorithm| {
         let name = algorithm.name;
         !lines.iter().any(|line| line.kind == name || line.kind == format!("{name}, shared"))
@@ -77,13 +77,13 @@ pub(super) fn left_out(problem: &Problem, machine: &Machine, lines: &[Line]) -> 
 
 impl Contender {
     /// Its line at a size.
-    pub(super) fn line(&self, machine: &Machine, bytes: u64) -> Line {
+    pub(super) fn line(&self, machine: &Machine, bytes: u64) -> SimulatedTime {
         let Contender { prepared, kind, time } = self;
         let (problem, steps) = (prepared.problem(), Some(prepared.cost().steps));
         let name = prepared.choice().to_string();
         match time {
             Time::Simulated(estimate) => simulated(problem, (name, kind.clone()), steps, machine, bytes, estimate),
-            Time::Estimated(seconds) => Line {
+            Time::Estimated(seconds) => SimulatedTime {
                 collective: problem.collective.name(),
                 machine: machine.name.clone(),
                 topology: shape(&problem.topology),

@@ -90,7 +90,7 @@ enum Format {
 
 /// One algorithm at one size.
 #[derive(Clone, Debug, Serialize)]
-struct Line {
+struct SimulatedTime {
     collective: &'static str,
     machine: String,
     topology: String,
@@ -115,7 +115,7 @@ struct Line {
 
 /// What was found, and what was not looked at.
 struct Found {
-    lines: Vec<Line>,
+    lines: Vec<SimulatedTime>,
     /// Algorithms that are not among the lines, and why.
     left_out: Vec<String>,
 }
@@ -207,7 +207,7 @@ impl Simulate {
         names.iter().map(prepare).collect()
     }
 
-    fn lines(&self, prepared: &[Prepared], machine: &Machine, sizes: &[u64]) -> Result<Vec<Line>> {
+    fn lines(&self, prepared: &[Prepared], machine: &Machine, sizes: &[u64]) -> Result<Vec<SimulatedTime>> {
         let bar = screen::progress("simulating", prepared.len() * sizes.len(), true);
         let mut lines = Vec::new();
         for one in prepared {
@@ -227,7 +227,13 @@ impl Simulate {
     }
 
     /// What a person wrote, seated as the algorithms are.
-    fn by_hand(&self, ensemble: &Ensemble, problem: &Problem, machine: &Machine, sizes: &[u64]) -> Result<Vec<Line>> {
+    fn by_hand(
+        &self,
+        ensemble: &Ensemble,
+        problem: &Problem,
+        machine: &Machine,
+        sizes: &[u64],
+    ) -> Result<Vec<SimulatedTime>> {
         let ensemble = Ensemble { problem: problem.clone(), ..ensemble.clone() };
         let mut simulator = Simulator::of(&ensemble).noise(self.noise());
         let line = |&bytes: &u64| {
@@ -253,7 +259,7 @@ impl Simulate {
                     "collective,machine,topology,ranks,bytes,algorithm,time_us,mean_us,steps,far_messages,ratio_to_best,bound_us,mode"
                 )?;
                 for line in lines {
-                    let Line { collective, machine, topology, ranks, bytes, algorithm, mode, .. } = line;
+                    let SimulatedTime { collective, machine, topology, ranks, bytes, algorithm, mode, .. } = line;
                     let [steps, far] = [line.steps, line.far_messages]
                         .map(|count| count.map_or(String::new(), |count| count.to_string()));
                     let mean = line.mean_us.map_or(String::new(), |mean| format!("{mean:.4}"));
@@ -297,7 +303,7 @@ impl Simulate {
 }
 
 /// The fastest of each size first, each compared with that.
-fn in_order(lines: &mut [Line]) {
+fn in_order(lines: &mut [SimulatedTime]) {
     lines.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time_us.total_cmp(&b.time_us)));
     let mut best = (u64::MAX, 0.0);
     for line in lines {
@@ -316,9 +322,9 @@ fn simulated(
     machine: &Machine,
     bytes: u64,
     estimate: &Estimate,
-) -> Line {
+) -> SimulatedTime {
     let bound = Bound::new(problem, machine, Amount::bytes(bytes), estimate.shares);
-    Line {
+    SimulatedTime {
         collective: problem.collective.name(),
         machine: machine.name.clone(),
         topology: shape(&problem.topology),

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use allhands_model::Machine;
 use allhands_schedule::Collective;
 
-use super::Line;
+use super::SimulatedTime;
 use crate::plot::{self, Axis, Chart, Unit};
 
 /// Draws simulated times.
-pub(super) fn svg(lines: &[Line], machine: &Machine) -> String {
+pub(super) fn svg(lines: &[SimulatedTime], machine: &Machine) -> String {
     let mut algorithms: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     let mut bound: BTreeMap<u64, f64> = BTreeMap::new();
     for line in lines {
@@ -17,9 +17,10 @@ pub(super) fn svg(lines: &[Line], machine: &Machine) -> String {
         bound.insert(line.bytes, line.bound_us);
     }
     let bound = bound.into_iter().filter(|(_, time)| *time > 0.0).map(|(bytes, time)| (bytes.max(1) as f64, time));
-    let mut drawn = vec![plot::Line::bound(bound.collect())];
-    drawn.extend(algorithms.into_iter().map(|(name, points)| plot::Line::new(name, points)));
-    let told = |first: &Line| (format!("{} on {}, {}", first.collective, machine.name, first.topology), first.ranks);
+    let mut drawn = vec![plot::Curve::bound(bound.collect())];
+    drawn.extend(algorithms.into_iter().map(|(name, points)| plot::Curve::new(name, points)));
+    let told =
+        |first: &SimulatedTime| (format!("{} on {}, {}", first.collective, machine.name, first.topology), first.ranks);
     let (title, ranks) = lines.first().map(told).unwrap_or_default();
     let collective = lines.first().and_then(|line| line.collective.parse().ok()).unwrap_or(Collective::Barrier);
     Chart {

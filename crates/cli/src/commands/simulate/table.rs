@@ -3,16 +3,16 @@
 use allhands_model::Machine;
 use allhands_schedule::draw::Sizes;
 
-use super::Line;
+use super::SimulatedTime;
 use crate::screen;
 
 /// A longer name has a line of its own.
 const ROOM: usize = 31;
 
 /// Lines in the order of sizes; who is not among them; and whose numbers these are.
-pub(super) fn text(lines: &[Line], left_out: &[String], machine: &Machine) -> String {
+pub(super) fn text(lines: &[SimulatedTime], left_out: &[String], machine: &Machine) -> String {
     let Some(first) = lines.first() else { return String::new() };
-    let Line { collective, topology, ranks, .. } = first;
+    let SimulatedTime { collective, topology, ranks, .. } = first;
     let mut text = screen::wrapped(&format!(
         "{collective} on {}, {topology} ({ranks} ranks): simulated microseconds, fastest first",
         machine.name

@@ -277,13 +277,13 @@ impl Work {
     }
 
     /// What there is to measure: every other size of everything first, so that a tuning that ends early knows a little about all.
-    fn cells(&self, comm: &Comm) -> Vec<Place> {
+    fn cells(&self, comm: &Comm) -> Vec<TuneCell> {
         let mut cells = Vec::new();
         for first in [0, 1] {
             for shape in shapes::tuned(comm.topology()) {
                 for &collective in &self.collectives {
                     let sizes = self.sizes.iter().skip(first).step_by(2);
-                    cells.extend(sizes.map(|&bytes| Place { shape, collective, bytes }));
+                    cells.extend(sizes.map(|&bytes| TuneCell { shape, collective, bytes }));
                 }
             }
         }
@@ -315,13 +315,13 @@ impl Work {
 const MACHINE_SHARE: f64 = 0.25;
 
 /// A cell to be measured.
-struct Place {
+struct TuneCell {
     shape: Shape,
     collective: Collective,
     bytes: usize,
 }
 
-impl Place {
+impl TuneCell {
     fn is(&self, cell: &allhands::Cell) -> bool {
         (cell.collective.as_str(), cell.nodes, cell.ranks_per_node, cell.bytes)
             == (self.collective.name(), self.shape.0, self.shape.1, self.bytes)

@@ -18,13 +18,13 @@ pub(super) struct Calls {
     /// What communicators that were met are called in the report, by their number; and in which order they were met.
     met: Mutex<(HashMap<u64, Communicator>, Vec<Communicator>)>,
     rows: Mutex<HashMap<Key, Tally>>,
-    compared: Mutex<HashMap<Kind, Sides>>,
+    compared: Mutex<HashMap<CallKind, Sides>>,
     /// In point-to-point and in calls that begin or complete requests.
     requests: Mutex<Duration>,
 }
 
 /// Calls that are compared with each other; of an alltoallv those of all sizes.
-type Kind = (Communicator, Collective, Option<u64>);
+type CallKind = (Communicator, Collective, Option<u64>);
 
 /// Those that ours have served, and the MPI's own.
 #[derive(Default)]

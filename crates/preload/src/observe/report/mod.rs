@@ -1,7 +1,7 @@
 //! What was called, who served it, and why: one report over all ranks, at `MPI_Finalize`.
 
 mod calls;
-mod place;
+mod host;
 mod samples;
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use allhands_report::{Job, Learning, Lesson, Part, Tried, Whole};
 use super::lessons::{Learned, Lessons};
 use super::observer::{Observer, Served};
 use calls::Calls;
-use place::Seat;
+use host::Seat;
 
 /// The calls of this rank, and where the report goes.
 pub(super) struct Report {

@@ -23,7 +23,7 @@ use crate::compose::{embed, placing};
 use crate::math::{ceil_log, worth_trying};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Result, Round, Span, Topology};
+use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     LEVEL,
@@ -83,14 +83,14 @@ impl Lanes {
     fn steps(&self, rank: usize) -> (Region, Vec<Step>) {
         let region = Region::new(&self.groups.topology, self.groups.level, rank);
         let mut steps: Vec<Step> = across(&self.groups, self.radix, rank).into_iter().map(Step::Talk).collect();
-        let mut mine = Few::new();
+        let mut mine = InlineVec::new();
         self.push_brought(region.me, region.size, &mut mine);
         steps.push(Step::Share { all: [Span::output(0, self.groups.topology.ranks())].into(), mine });
         (region, steps)
     }
 
     /// The blocks that the lanes of a member bring to a region of so many.
-    fn push_brought(&self, member: usize, members: usize, spans: &mut Few<Span>) {
+    fn push_brought(&self, member: usize, members: usize, spans: &mut InlineVec<Span>) {
         let Groups { topology, level, leaders: lanes, .. } = &self.groups;
         push_lanes(topology, *level, 0..topology.regions(*level), member..*lanes, members, spans);
     }
@@ -103,7 +103,7 @@ fn push_lanes(
     regions: Range<usize>,
     lanes: Range<usize>,
     step: usize,
-    spans: &mut Few<Span>,
+    spans: &mut InlineVec<Span>,
 ) {
     for region in regions {
         let seats = topology.region(level, region);

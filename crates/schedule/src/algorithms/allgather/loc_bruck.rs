@@ -21,7 +21,7 @@ use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared,
 use crate::algorithms::seats::{output_of, push_output_of};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
-use crate::{Few, Problem, Result, Round, Span, Topology};
+use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -126,7 +126,7 @@ struct Plan {
 }
 
 /// Appends the blocks that the ranks on a run of seats contribute.
-type Pieces<'a> = &'a dyn Fn(Range<usize>, &mut Few<Span>);
+type Pieces<'a> = &'a dyn Fn(Range<usize>, &mut InlineVec<Span>);
 
 impl Plan {
     /// The rounds in which the ranks on `seats` share their pieces, aware of `levels`, as `seat` sees them.
@@ -139,7 +139,7 @@ impl Plan {
         rounds.reserve_exact(widths.len() * (1 + rounds.len()) + 1);
         for (c, wider) in widths {
             rounds.push(among.far(c, wider, pieces));
-            let fetched = |seats: Range<usize>, spans: &mut Few<Span>| {
+            let fetched = |seats: Range<usize>, spans: &mut InlineVec<Span>| {
                 seats.for_each(|seat| among.push_fetched(seat - among.home.start, (c, wider), pieces, spans));
             };
             rounds.extend(self.share(inner, &among.home, seat, &fetched));
@@ -155,7 +155,7 @@ impl Plan {
         let home = output_of(&self.topology, std::slice::from_ref(&among.home));
         let mut steps = vec![Step::Share { all: home, mine: [Span::output(rank, 1)].into() }];
         for (c, wider) in among.widths() {
-            let (mut all, mut mine) = (Few::new(), Few::new());
+            let (mut all, mut mine) = (InlineVec::new(), InlineVec::new());
             among.push_window(among.g + c, wider - c, pieces, &mut all);
             among.push_fetched(among.l, (c, wider), pieces, &mut mine);
             steps.extend([Step::Talk(among.far(c, wider, pieces)), Step::Share { all, mine }]);
@@ -213,7 +213,7 @@ impl Among<'_> {
     }
 
     /// Appends the window of `count` regions from region `start` on, around the end.
-    fn push_window(&self, start: usize, count: usize, pieces: Pieces<'_>, spans: &mut Few<Span>) {
+    fn push_window(&self, start: usize, count: usize, pieces: Pieces<'_>, spans: &mut InlineVec<Span>) {
         let start = start % self.regions;
         let end = start + count;
         for (from, to) in [(start, end.min(self.regions)), (0, end.max(self.regions) - self.regions)] {
@@ -229,7 +229,7 @@ impl Among<'_> {
         (distance < wider).then(|| (distance, c.min(wider - distance)))
     }
 
-    fn push_fetched(&self, l: usize, growing: (usize, usize), pieces: Pieces<'_>, spans: &mut Few<Span>) {
+    fn push_fetched(&self, l: usize, growing: (usize, usize), pieces: Pieces<'_>, spans: &mut InlineVec<Span>) {
         if let Some((distance, count)) = self.fetched(l, growing) {
             self.push_window(self.g + distance, count, pieces, spans);
         }
@@ -239,7 +239,7 @@ impl Among<'_> {
         let mut far = Round::default();
         if let Some((distance, count)) = self.fetched(self.l, (c, wider)) {
             let peer = |index: usize| self.topology.rank_at(self.region(index % self.regions).start + self.l);
-            let (mut sent, mut received) = (Few::new(), Few::new());
+            let (mut sent, mut received) = (InlineVec::new(), InlineVec::new());
             self.push_window(self.g, count, pieces, &mut sent);
             self.push_window(self.g + distance, count, pieces, &mut received);
             far.send(peer(self.g + self.regions - distance), sent);

@@ -16,7 +16,7 @@
 use crate::math::{joined, prime_factors};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Result, Round, Span};
+use crate::{InlineVec, Problem, Result, Round, Span};
 
 const GATHER_ORDER: Parameter =
     Parameter { name: "order", values: "nearest or farthest: which exchange comes first", default: "nearest" };
@@ -67,11 +67,11 @@ pub(crate) fn exchange(p: usize, me: usize, digits: &[(usize, usize)]) -> Vec<Ro
 }
 
 /// The blocks that differ from `rank` only in the digits exchanged so far, ascending.
-fn held(p: usize, rank: usize, done: &[(usize, usize)]) -> Few<Span> {
+fn held(p: usize, rank: usize, done: &[(usize, usize)]) -> InlineVec<Span> {
     let total: usize = done.iter().map(|digit| digit.0).product();
     let Some(&(_, last)) = done.last() else { return [Span::output(rank, 1)].into() };
     let runs_upwards = done[0].1 == 1;
-    let mut spans = Few::new();
+    let mut spans = InlineVec::new();
     if runs_upwards {
         push_span(&mut spans, Span::output(rank / total * total, total));
     } else {

@@ -14,7 +14,7 @@
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Result, Round, Span};
+use crate::{InlineVec, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] =
     &[Parameter { name: "messages", values: "packed: one a round; blocks: one for each block", default: "packed" }];
@@ -48,7 +48,7 @@ fn round(p: usize, me: usize, (distance, count): (usize, usize), packed: bool) -
     let blocks = |first: usize| (0..count).map(move |j| Span::output((first + p - 2 * j * distance) % p, 1));
     if packed {
         let together = |blocks: &mut dyn Iterator<Item = Span>| {
-            let mut spans = Few::new();
+            let mut spans = InlineVec::new();
             blocks.for_each(|block| push_span(&mut spans, block));
             spans
         };

@@ -19,7 +19,7 @@ use crate::algorithms::reorder::{ORDER, order_of};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches, worth_trying};
 use crate::registry::{Cost, Make1, Parameter, Parameters};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Result, Round, Span};
+use crate::{InlineVec, Problem, Result, Round, Span};
 
 pub(crate) const RADIX: Parameter =
     Parameter { name: "radix", values: "2..=p: ports + 1 in every round", default: "2" };
@@ -66,7 +66,8 @@ pub(crate) fn halving(p: usize) -> Widths {
 
 /// The rounds of member `me` of `p`, blocks at their places in `Output`.
 pub(crate) fn windows(p: usize, me: usize, widths: &[usize]) -> Vec<Round> {
-    let own = |blocks: Range<usize>, spans: &mut Few<Span>| push_span(spans, Span::output(blocks.start, blocks.len()));
+    let own =
+        |blocks: Range<usize>, spans: &mut InlineVec<Span>| push_span(spans, Span::output(blocks.start, blocks.len()));
     windows_among(p, me, widths, |member| member, own)
 }
 
@@ -77,11 +78,11 @@ pub(crate) fn windows_among(
     me: usize,
     widths: &[usize],
     rank_of: impl Fn(usize) -> usize,
-    place: impl Fn(Range<usize>, &mut Few<Span>),
+    place: impl Fn(Range<usize>, &mut InlineVec<Span>),
 ) -> Vec<Round> {
     // `count` members from `first` on, around the end.
     let window = |first: usize, count: usize| {
-        let mut spans = Few::new();
+        let mut spans = InlineVec::new();
         place(first..p.min(first + count), &mut spans);
         if first + count > p {
             place(0..first + count - p, &mut spans);

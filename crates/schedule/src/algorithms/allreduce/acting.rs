@@ -13,11 +13,11 @@ use crate::compose::{embed, reverse};
 use crate::math::ceil_log;
 use crate::registry::Cost;
 use crate::schedule::push_span;
-use crate::{Few, Problem, Round, Space, Span, Topology};
+use crate::{InlineVec, Problem, Round, Space, Span, Topology};
 
 /// Where a vector lives: each a full set of positions.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(super) enum VectorHome {
     Input,
     Output,
     /// A line of scratch. The first belongs to the phases before and after.
@@ -26,20 +26,20 @@ pub(super) enum Place {
     Shared(usize),
 }
 
-impl Place {
+impl VectorHome {
     /// Positions of a vector cut into `blocks`, in this place.
     pub(super) fn span(self, blocks: usize, first: usize, count: usize) -> Span {
         match self {
-            Place::Input => Span::input(first, count),
-            Place::Output => Span::output(first, count),
-            Place::Line(line) => Span::scratch(line * blocks + first, count),
-            Place::Shared(line) => Span::new(Space::Shared, line * blocks + first, count),
+            VectorHome::Input => Span::input(first, count),
+            VectorHome::Output => Span::output(first, count),
+            VectorHome::Line(line) => Span::scratch(line * blocks + first, count),
+            VectorHome::Shared(line) => Span::new(Space::Shared, line * blocks + first, count),
         }
     }
 }
 
 /// The rounds of a node, from one place to another, where nodes are these ranks.
-pub(super) type Rounds<'a> = dyn Fn((Place, Place), usize, &dyn Fn(usize) -> usize) -> Vec<Round> + 'a;
+pub(super) type Rounds<'a> = dyn Fn((VectorHome, VectorHome), usize, &dyn Fn(usize) -> usize) -> Vec<Round> + 'a;
 
 /// An allreduce of a vector of so many blocks among so many nodes.
 pub(super) struct Among<'a> {
@@ -52,7 +52,9 @@ impl Among<'_> {
     /// A rank's rounds: every rank is a node, or one of each node acts for it. `shared`: through memory, reduced like this.
     pub(super) fn all(&self, topology: &Topology, shared: Option<Reduction>, rank: usize) -> Vec<Round> {
         match shared {
-            _ if self.nodes == topology.ranks() => (self.rounds)((Place::Input, Place::Output), rank, &|node| node),
+            _ if self.nodes == topology.ranks() => {
+                (self.rounds)((VectorHome::Input, VectorHome::Output), rank, &|node| node)
+            }
             None => self.by_messages(topology, rank),
             Some(reduction) => self.through_memory(topology, reduction, rank),
         }
@@ -65,14 +67,14 @@ impl Among<'_> {
         let bcast = embed(binomial_bcast(seats.len(), me, self.blocks), member, |span, spans| push_span(spans, span));
         let keep = [Span::output(0, if me == 0 { self.blocks } else { 0 })];
         // The node's sum grows in the first line of scratch, so that the output is free for the result.
-        let to_scratch = |span: Span, spans: &mut Few<Span>| {
+        let to_scratch = |span: Span, spans: &mut InlineVec<Span>| {
             let space = if span.space == Space::Output { Space::Scratch } else { span.space };
             push_span(spans, Span { space, ..span });
         };
         let mut rounds = embed(reverse(bcast.clone(), rank, &keep), |rank| rank, to_scratch);
         if me == 0 {
             let master = |node: usize| topology.rank_at(topology.region(1, node).start);
-            rounds.extend((self.rounds)((Place::Line(0), Place::Output), node, &master));
+            rounds.extend((self.rounds)((VectorHome::Line(0), VectorHome::Output), node, &master));
         }
         rounds.extend(bcast);
         rounds
@@ -84,12 +86,12 @@ impl Among<'_> {
         let region = Region::new(topology, 1, rank);
         let master = |node: usize| topology.rank_at(topology.region(1, node).start);
         if region.size == 1 {
-            return (self.rounds)((Place::Input, Place::Output), node, &master);
+            return (self.rounds)((VectorHome::Input, VectorHome::Output), node, &master);
         }
         let mut rounds = region.reduce(self.blocks, reduction);
         let result = usize::from(self.nodes > 1);
         if me == 0 && self.nodes > 1 {
-            rounds.extend((self.rounds)((Place::Shared(0), Place::Shared(result)), node, &master));
+            rounds.extend((self.rounds)((VectorHome::Shared(0), VectorHome::Shared(result)), node, &master));
         }
         region.copy_out(&mut rounds, region.whole_line(result, self.blocks));
         rounds.retain(|round| !round.is_empty());

@@ -24,13 +24,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::acting::{self, Among, Place};
+use super::acting::{self, Among, VectorHome};
 use super::chains::{shortest, worth_trying};
 use super::cyclic_shift::{divisors, short_lines};
 use crate::algorithms::node::{LOCAL, REDUCTION, either_way, reduction, shared, uses_memory};
 use crate::math::joined;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
-use crate::{Combine, Few, Problem, Result, Round, Span};
+use crate::{Combine, InlineVec, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -92,22 +92,27 @@ impl Chain {
     }
 
     /// One node's rounds. Lines live in scratch, one and all in places of their own.
-    fn rounds(&self, (from, to): (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize) -> Vec<Round> {
+    fn rounds(
+        &self,
+        (from, to): (VectorHome, VectorHome),
+        node: usize,
+        rank_of: &dyn Fn(usize) -> usize,
+    ) -> Vec<Round> {
         let nodes = self.nodes();
         let span = |line: usize| {
             let place = match self.lines.binary_search(&line) {
                 Err(_) => from,
                 Ok(index) if index + 1 == self.lines.len() => to,
-                Ok(index) => Place::Line(1 + index),
+                Ok(index) => VectorHome::Line(1 + index),
             };
             place.span(1, 0, 1)
         };
         let round = |step: &Step| {
             let mut round = Round::default();
             for (distance, lines) in step {
-                let received: Few<Span> = lines.iter().map(|&line| span(line)).collect();
+                let received: InlineVec<Span> = lines.iter().map(|&line| span(line)).collect();
                 round.recv(rank_of((node + distance) % nodes), received, None);
-                let sent: Few<Span> = lines.iter().map(|line| span(line - distance)).collect();
+                let sent: InlineVec<Span> = lines.iter().map(|line| span(line - distance)).collect();
                 round.send(rank_of((node + nodes - distance) % nodes), sent);
             }
             let mut made: Vec<(usize, usize)> =
@@ -131,8 +136,9 @@ pub(crate) fn addition_chain(problem: &Problem, parameters: &Parameters) -> Resu
     let (shared, reduction) = (shared(parameters)?, reduction(parameters)?);
     let shared = if shared { Some(reduction) } else { None };
     let make = move |rank| {
-        let rounds =
-            |places: (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize| chain.rounds(places, node, rank_of);
+        let rounds = |places: (VectorHome, VectorHome), node: usize, rank_of: &dyn Fn(usize) -> usize| {
+            chain.rounds(places, node, rank_of)
+        };
         Among { nodes: chain.nodes(), blocks: 1, rounds: &rounds }.all(&topology, shared, rank)
     };
     Ok(Recipe { blocks: 1, make: Box::new(make) })

@@ -24,7 +24,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::acting::{self, Among, Place};
+use super::acting::{self, Among, VectorHome};
 use crate::algorithms::allgather::windows::{growing, windows};
 use crate::algorithms::node::{LOCAL, REDUCTION, either_way, reduction, shared, uses_memory};
 use crate::compose::{embed, reverse};
@@ -32,7 +32,7 @@ use crate::math::{ceil_log, joined, mixed_factors, product_reaches};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
 use crate::setting::{self, Factor, Setting};
-use crate::{Combine, Few, Problem, Result, Round, Space, Span};
+use crate::{Combine, InlineVec, Problem, Result, Round, Space, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -99,14 +99,14 @@ impl Phase {
         !self.down.is_empty() && self.held() == 1
     }
 
-    fn lines(&self) -> Lines {
-        Lines::new(self.factor, (!self.down.is_empty()).then(|| self.held()), &self.up)
+    fn lines(&self) -> ShiftLines {
+        ShiftLines::new(self.factor, (!self.down.is_empty()).then(|| self.held()), &self.up)
     }
 }
 
 /// Of how many nodes the lines are that an allreduce of short vectors with so many ports in every step keeps: an addition chain.
 pub(super) fn short_lines(nodes: usize, ports: usize) -> Vec<usize> {
-    let lines = Lines::new(nodes, None, &vec![ports; ceil_log(ports + 1, nodes)]);
+    let lines = ShiftLines::new(nodes, None, &vec![ports; ceil_log(ports + 1, nodes)]);
     let mut kept: Vec<usize> = lines.steps.iter().flatten().flat_map(|port| &port.1).map(|line| line.1 + 1).collect();
     kept.sort_unstable();
     kept.dedup();
@@ -114,26 +114,26 @@ pub(super) fn short_lines(nodes: usize, ports: usize) -> Vec<usize> {
 }
 
 /// A line: fraction and reach, both relative to the node.
-type Line = (usize, usize);
+type ShiftLine = (usize, usize);
 
 /// Which lines a node receives in each step, on each port, after cancellation.
-struct Lines {
+struct ShiftLines {
     nodes: usize,
     /// Fractions a node holds; `None`: one fraction that everybody holds.
     held: Option<usize>,
     /// For each step, for each port: the distance of the sender and the lines, as the receiver numbers them.
-    steps: Vec<Vec<(usize, Vec<Line>)>>,
+    steps: Vec<Vec<(usize, Vec<ShiftLine>)>>,
 }
 
-impl Lines {
-    fn new(nodes: usize, held: Option<usize>, ports: &[usize]) -> Lines {
-        let mut lines = Lines { nodes, held, steps: Vec::new() };
+impl ShiftLines {
+    fn new(nodes: usize, held: Option<usize>, ports: &[usize]) -> ShiftLines {
+        let mut lines = ShiftLines { nodes, held, steps: Vec::new() };
         let widths = growing(nodes, ports.iter().copied());
-        let mut needed: BTreeSet<Line> = (0..lines.fractions()).map(|f| lines.last(f)).collect();
+        let mut needed: BTreeSet<ShiftLine> = (0..lines.fractions()).map(|f| lines.last(f)).collect();
         for width in widths[..widths.len() - 1].iter().rev() {
-            let mut received: BTreeSet<Line> = BTreeSet::new();
-            let mut before: BTreeSet<Line> = BTreeSet::new();
-            let mut open: Vec<Line> = needed.into_iter().collect();
+            let mut received: BTreeSet<ShiftLine> = BTreeSet::new();
+            let mut before: BTreeSet<ShiftLine> = BTreeSet::new();
+            let mut open: Vec<ShiftLine> = needed.into_iter().collect();
             while let Some((f, j)) = open.pop() {
                 if j < *width {
                     before.insert((f, j));
@@ -143,8 +143,8 @@ impl Lines {
                     open.extend(lines.own(f, distance));
                 }
             }
-            let mut ports: Vec<(usize, Vec<Line>)> = Vec::new();
-            let mut by_distance: Vec<(usize, Line)> =
+            let mut ports: Vec<(usize, Vec<ShiftLine>)> = Vec::new();
+            let mut by_distance: Vec<(usize, ShiftLine)> =
                 received.into_iter().map(|line| (line.1 / width * width, line)).collect();
             by_distance.sort_unstable();
             for (distance, line) in by_distance {
@@ -165,12 +165,12 @@ impl Lines {
     }
 
     /// The complete line of a fraction.
-    fn last(&self, f: usize) -> Line {
+    fn last(&self, f: usize) -> ShiftLine {
         self.own(f, self.nodes).expect("somebody holds every fraction")
     }
 
     /// The longest line of a fraction that only involves nodes nearer than `distance`.
-    fn own(&self, f: usize, distance: usize) -> Option<Line> {
+    fn own(&self, f: usize, distance: usize) -> Option<ShiftLine> {
         let nearest_below = distance.checked_sub(1)?;
         let Some(held) = self.held else { return Some((f, nearest_below)) };
         // The nodes that hold f: f-c+1..=f, around zero.
@@ -182,7 +182,7 @@ impl Lines {
     }
 
     /// The same line as the node at a distance numbers it.
-    fn at_sender(&self, (f, j): Line, distance: usize) -> Line {
+    fn at_sender(&self, (f, j): ShiftLine, distance: usize) -> ShiftLine {
         let f = if self.held.is_some() { (f + self.nodes - distance % self.nodes) % self.nodes } else { f };
         (f, j - distance)
     }
@@ -196,7 +196,7 @@ pub(crate) fn cyclic_shift(problem: &Problem, parameters: &Parameters) -> Result
     let (shared, reduction) = (shared(parameters)?, reduction(parameters)?);
     let shared = if shared { Some(reduction) } else { None };
     let make = move |rank| {
-        let rounds = |places: (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize| {
+        let rounds = |places: (VectorHome, VectorHome), node: usize, rank_of: &dyn Fn(usize) -> usize| {
             among(&family, places, node, rank_of)
         };
         Among { nodes, blocks, rounds: &rounds }.all(&topology, shared, rank)
@@ -213,7 +213,12 @@ struct Walker<'a> {
     rounds: Vec<Round>,
 }
 
-fn among(family: &Family, (from, to): (Place, Place), node: usize, rank_of: &dyn Fn(usize) -> usize) -> Vec<Round> {
+fn among(
+    family: &Family,
+    (from, to): (VectorHome, VectorHome),
+    node: usize,
+    rank_of: &dyn Fn(usize) -> usize,
+) -> Vec<Round> {
     let mut walker = Walker { blocks: family.blocks(), node, rank_of, next_line: 1, rounds: vec![Round::default()] };
     let whole = std::iter::once(0..family.blocks()).collect();
     walker.walk(&family.outer, &family.inner, &whole, from, to);
@@ -226,7 +231,7 @@ type Parts = Vec<Range<usize>>;
 
 impl Walker<'_> {
     /// Through phase I, phase II and phase III, from one place to another.
-    fn walk(&mut self, outer: &[Phase], inner: &[Phase], parts: &Parts, from: Place, to: Place) {
+    fn walk(&mut self, outer: &[Phase], inner: &[Phase], parts: &Parts, from: VectorHome, to: VectorHome) {
         if let Some((phase, outer)) = outer.split_first() {
             return self.phase(phase, (outer, inner), parts, from, to);
         }
@@ -242,7 +247,7 @@ impl Walker<'_> {
     }
 
     /// One factor: reduce_scatter, what is nested on the fractions held, allgather with reduction.
-    fn phase(&mut self, phase: &Phase, nested: (&[Phase], &[Phase]), parts: &Parts, from: Place, to: Place) {
+    fn phase(&mut self, phase: &Phase, nested: (&[Phase], &[Phase]), parts: &Parts, from: VectorHome, to: VectorHome) {
         let (rank_of, node) = (self.rank_of, self.node);
         let digit = node / phase.stride % phase.factor;
         let peer = |member: usize| rank_of(node - digit * phase.stride + member % phase.factor * phase.stride);
@@ -274,8 +279,8 @@ impl Walker<'_> {
         &mut self,
         phase: &Phase,
         digit: usize,
-        from: Place,
-        into: Place,
+        from: VectorHome,
+        into: VectorHome,
         fraction: &dyn Fn(usize) -> Parts,
         peer: &dyn Fn(usize) -> usize,
     ) {
@@ -283,7 +288,7 @@ impl Walker<'_> {
         let movement = windows(phase.factor, digit, &widths);
         let kept: Vec<Span> = (0..phase.held()).map(|f| Span::output((digit + f) % phase.factor, 1)).collect();
         let relative = |f: usize| (f + phase.factor - digit) % phase.factor;
-        let place = |span: Span, spans: &mut Few<Span>| {
+        let place = |span: Span, spans: &mut InlineVec<Span>| {
             let place = if span.space == Space::Input { from } else { into };
             (span.first..span.end()).for_each(|f| self.push(&fraction(relative(f)), place, spans));
         };
@@ -294,22 +299,22 @@ impl Walker<'_> {
     /// Allgather with reduction, line by line.
     fn gather(
         &mut self,
-        lines: &Lines,
+        lines: &ShiftLines,
         digit: usize,
-        from: Place,
-        to: Place,
+        from: VectorHome,
+        to: VectorHome,
         fraction: &dyn Fn(usize) -> Parts,
         peer: &dyn Fn(usize) -> usize,
     ) {
         let first = self.new_line(lines.nodes);
-        let Place::Line(first) = first else { unreachable!("new lines are lines") };
-        let place_of = |(f, j): Line| match j {
+        let VectorHome::Line(first) = first else { unreachable!("new lines are lines") };
+        let place_of = |(f, j): ShiftLine| match j {
             0 => from,
             j if (f, j) == lines.last(f) => to,
-            j => Place::Line(first + j),
+            j => VectorHome::Line(first + j),
         };
-        let spans_of = |walker: &Self, line: Line| {
-            let mut spans = Few::new();
+        let spans_of = |walker: &Self, line: ShiftLine| {
+            let mut spans = InlineVec::new();
             walker.push(&fraction(line.0), place_of(line), &mut spans);
             spans
         };
@@ -319,7 +324,7 @@ impl Walker<'_> {
         for ports in &lines.steps {
             let mut round = Round::default();
             for (distance, received) in ports {
-                let (mut incoming, mut outgoing) = (Few::new(), Few::new());
+                let (mut incoming, mut outgoing) = (InlineVec::new(), InlineVec::new());
                 for &line in received {
                     spans_of(self, line).into_iter().for_each(|span| push_span(&mut incoming, span));
                     spans_of(self, lines.at_sender(line, *distance))
@@ -338,11 +343,11 @@ impl Walker<'_> {
         }
     }
 
-    fn copy(&mut self, parts: &Parts, from: Place, to: Place) {
+    fn copy(&mut self, parts: &Parts, from: VectorHome, to: VectorHome) {
         if from == to {
             return;
         }
-        let (mut read, mut written) = (Few::new(), Few::new());
+        let (mut read, mut written) = (InlineVec::new(), InlineVec::new());
         self.push(parts, from, &mut read);
         self.push(parts, to, &mut written);
         let last = self.rounds.last_mut().expect("there is a first round");
@@ -350,15 +355,15 @@ impl Walker<'_> {
     }
 
     /// Appends the spans that some parts of the vector have in a place.
-    fn push(&self, parts: &Parts, place: Place, spans: &mut Few<Span>) {
+    fn push(&self, parts: &Parts, place: VectorHome, spans: &mut InlineVec<Span>) {
         for part in parts {
             push_span(spans, place.span(self.blocks, part.start, part.len()));
         }
     }
 
-    fn new_line(&mut self, lines: usize) -> Place {
+    fn new_line(&mut self, lines: usize) -> VectorHome {
         self.next_line += lines;
-        Place::Line(self.next_line - lines)
+        VectorHome::Line(self.next_line - lines)
     }
 }
 
@@ -564,7 +569,7 @@ mod tests {
     #[test]
     fn short_volume_is_the_length_of_the_binary_addition_chain() {
         for p in 2..1000usize {
-            let lines = Lines::new(p, None, &vec![1; ceil_log(2, p)]);
+            let lines = ShiftLines::new(p, None, &vec![1; ceil_log(2, p)]);
             let sent: usize = lines.steps.iter().flatten().map(|port| port.1.len()).sum();
             assert_eq!(sent, p.ilog2() as usize + p.count_ones() as usize - 1, "p = {p}");
         }

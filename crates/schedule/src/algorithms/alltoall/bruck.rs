@@ -19,7 +19,7 @@ use super::{Post, direct::own_block};
 use crate::math::{ceil_log, joined, mixed_factors, product_reaches, worth_trying};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Result, Round, Span};
+use crate::{InlineVec, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "radix", values: "2..=p", default: "2" },
@@ -144,7 +144,7 @@ fn rounds(
         let mut round = Round::default();
         for z in values(p, (radix, weight)) {
             let (to, from) = (ahead(me, z * weight), behind(me, z * weight));
-            let (mut sent, mut received) = (Few::new(), Few::new());
+            let (mut sent, mut received) = (InlineVec::new(), InlineVec::new());
             for distance in moving(p, (radix, weight), z) {
                 // A block with `distance` to go at its source has come the digits below this one.
                 let here = behind(me, distance % weight);

@@ -9,7 +9,7 @@ pub(crate) mod node_aware;
 
 use super::node::{Region, copy_all};
 use crate::schedule::push_span;
-use crate::{Few, Round, Space, Span, Topology};
+use crate::{InlineVec, Round, Space, Span, Topology};
 
 /// A rank among `p`, and where blocks are in its memory.
 #[derive(Clone, Copy)]
@@ -46,8 +46,8 @@ impl Post {
         copy_all(round, self.all_passing(blocks), self.blocks(blocks.iter().copied()));
     }
 
-    fn all_passing(self, blocks: &[(usize, usize)]) -> Few<Span> {
-        let mut spans = Few::new();
+    fn all_passing(self, blocks: &[(usize, usize)]) -> InlineVec<Span> {
+        let mut spans = InlineVec::new();
         blocks.iter().for_each(|&block| push_span(&mut spans, self.passing(block)));
         spans
     }
@@ -62,8 +62,8 @@ impl Post {
     }
 
     /// Where some blocks are.
-    pub(crate) fn blocks(self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Few<Span> {
-        let mut spans = Few::new();
+    pub(crate) fn blocks(self, pairs: impl IntoIterator<Item = (usize, usize)>) -> InlineVec<Span> {
+        let mut spans = InlineVec::new();
         pairs.into_iter().for_each(|(s, d)| push_span(&mut spans, self.block(s, d)));
         spans
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::registry::Recipe;
 use crate::schedule::push_span;
-use crate::{Collective, Few, Graph, Problem, Round, Span};
+use crate::{Collective, Graph, InlineVec, Problem, Round, Span};
 
 /// What moves along the edges of a graph.
 #[derive(Clone)]
@@ -81,8 +81,8 @@ pub(crate) struct Post<'a> {
 
 impl Post<'_> {
     /// Where some blocks are.
-    pub(crate) fn spans(&self, blocks: impl IntoIterator<Item = usize>) -> Few<Span> {
-        let mut spans = Few::new();
+    pub(crate) fn spans(&self, blocks: impl IntoIterator<Item = usize>) -> InlineVec<Span> {
+        let mut spans = InlineVec::new();
         blocks.into_iter().for_each(|block| push_span(&mut spans, self.span(block)));
         spans
     }

@@ -29,7 +29,7 @@ use crate::compose::{embed, flip, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Collective, Few, Problem, Result, Round, Space, Span, Topology};
+use crate::{Collective, InlineVec, Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const HIERARCHICAL: &[Parameter] = &[
     Parameter {
@@ -64,7 +64,7 @@ fn recipe(problem: &Problem, movement: Movement) -> Recipe {
 }
 
 /// Where blocks are: the root's all in what it gives or gets, another's own there, the rest in scratch.
-fn place(scatters: bool, rank: usize, is_root: bool, blocks: Range<usize>, spans: &mut Few<Span>) {
+fn place(scatters: bool, rank: usize, is_root: bool, blocks: Range<usize>, spans: &mut InlineVec<Span>) {
     let (all, own) = if scatters { (Space::Input, Space::Output) } else { (Space::Output, Space::Input) };
     if is_root {
         return push_span(spans, Span::new(all, blocks.start, blocks.len()));
@@ -104,7 +104,7 @@ pub(crate) fn linear_cost(problem: &Problem, _: &Parameters) -> Cost {
 pub(crate) fn binomial(problem: &Problem, _: &Parameters) -> Result<Recipe> {
     let (p, root) = (problem.ranks(), problem.root);
     // Members are numbered from the root on, and so are their blocks.
-    let turned = move |members: Range<usize>, spans: &mut Few<Span>| {
+    let turned = move |members: Range<usize>, spans: &mut InlineVec<Span>| {
         let first = (members.start + root) % p;
         let before_end = members.len().min(p - first);
         push_span(spans, Span::output(first, before_end));
@@ -177,7 +177,7 @@ impl Regions {
         let (index, seats, _) = home(&self.topology, self.level, rank);
         let (region, is_root) = (Region::new(&self.topology, self.level, rank), rank == self.root);
         let line = |block: usize, count: usize| Span::new(Space::Shared, region.base(blocks) + block, count);
-        let in_memory = move |span: Span, spans: &mut Few<Span>| match (is_root, scatters) {
+        let in_memory = move |span: Span, spans: &mut InlineVec<Span>| match (is_root, scatters) {
             (true, true) => push_span(spans, Span::input(span.first, span.count)),
             (true, false) => push_span(spans, span),
             (false, _) => push_span(spans, line(span.first, span.count)),

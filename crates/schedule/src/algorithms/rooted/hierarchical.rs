@@ -26,7 +26,7 @@ use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::schedule::push_span;
-use crate::{Few, Problem, Recv, Result, Round, Send, Space, Span, Topology};
+use crate::{InlineVec, Problem, Recv, Result, Round, Send, Space, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -139,9 +139,10 @@ impl Spread {
 
 /// A message for each block.
 fn cut(mut rounds: Vec<Round>) -> Vec<Round> {
-    let blocks = |span: Span| (span.first..span.end()).map(move |first| Few::from([Span { first, count: 1, ..span }]));
+    let blocks =
+        |span: Span| (span.first..span.end()).map(move |first| InlineVec::from([Span { first, count: 1, ..span }]));
     for round in &mut rounds {
-        let (mut sends, mut recvs) = (Few::new(), Few::new());
+        let (mut sends, mut recvs) = (InlineVec::new(), InlineVec::new());
         for Send { to, spans } in std::mem::take(&mut round.sends) {
             sends.extend(spans.into_iter().flat_map(blocks).map(|spans| Send { to, spans }));
         }
@@ -154,7 +155,7 @@ fn cut(mut rounds: Vec<Round>) -> Vec<Round> {
 }
 
 /// The output of a group, where a rank holds it.
-fn on(held: Span) -> impl Fn(Span, &mut Few<Span>) {
+fn on(held: Span) -> impl Fn(Span, &mut InlineVec<Span>) {
     placing(move |blocks, spans| push_span(spans, Span::new(held.space, held.first + blocks.start, blocks.len())))
 }
 

@@ -29,7 +29,7 @@ const SHAPES: [&str; 12] = ["1x8", "8x1", "7x1", "2x4", "4x2", "3,5,4", "3x5", "
 const SIZES: [u64; 7] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20];
 
 /// What the page begins with.
-pub(super) struct Wish<'a> {
+pub(super) struct FirstView<'a> {
     pub(super) problem: &'a Problem,
     /// The topology as it was written.
     pub(super) shape: String,
@@ -77,36 +77,36 @@ struct Shape {
 }
 
 /// The page.
-pub(super) fn page(wish: &Wish<'_>) -> Result<String> {
-    let data = serde_json::to_string(&data(wish)?).map_err(std::io::Error::from)?;
+pub(super) fn page(view: &FirstView<'_>) -> Result<String> {
+    let data = serde_json::to_string(&data(view)?).map_err(std::io::Error::from)?;
     let scripts =
         [include_str!("data.js"), include_str!("stage.js"), include_str!("chart.js"), include_str!("page.js")];
     Ok(include_str!("page.html")
-        .replace("{collective}", wish.problem.collective.name())
+        .replace("{collective}", view.problem.collective.name())
         .replace("{style}", include_str!("page.css"))
         .replace("{script}", &scripts.concat())
         // Last, so that nothing in it is taken for a place; and no text can end the element it stands in.
         .replace("{data}", &data.replace('<', "\\u003c")))
 }
 
-fn data(wish: &Wish<'_>) -> Result<Data> {
-    let Problem { collective, .. } = *wish.problem;
-    let sizes = sizes(collective, wish.bytes);
-    let begin = wish.bytes.unwrap_or(SIZES[3]);
-    let shapes = problems(wish)?.into_iter().enumerate().map(|(index, (name, problem))| {
-        let asked = wish.choice.filter(|_| index == 0);
-        shape(wish, name, &problem, asked, &sizes)
+fn data(view: &FirstView<'_>) -> Result<Data> {
+    let Problem { collective, .. } = *view.problem;
+    let sizes = sizes(collective, view.bytes);
+    let begin = view.bytes.unwrap_or(SIZES[3]);
+    let shapes = problems(view)?.into_iter().enumerate().map(|(index, (name, problem))| {
+        let asked = view.choice.filter(|_| index == 0);
+        shape(view, name, &problem, asked, &sizes)
     });
     Ok(Data {
         collective: collective.name(),
         reduces: collective.reduces(),
         cut: collective.cuts(),
         rooted: collective.rooted(),
-        machine: wish.machine.name.clone(),
-        machine_says: wish.machine.description.clone(),
+        machine: view.machine.name.clone(),
+        machine_says: view.machine.description.clone(),
         version: env!("CARGO_PKG_VERSION"),
         size: sizes.iter().position(|&size| size >= begin).unwrap_or(0),
-        asked: wish.choice.map(|choice| {
+        asked: view.choice.map(|choice| {
             let (name, text) = (choice.algorithm.name, choice.to_string());
             [name.into(), text[name.len()..].trim_start_matches(':').into()]
         }),
@@ -127,9 +127,9 @@ fn sizes(collective: Collective, asked: Option<u64>) -> Vec<u64> {
 }
 
 /// What was asked, and the same on other shapes. Counts belong to one number of ranks, as does a graph, a root to those that have it.
-fn problems(wish: &Wish<'_>) -> Result<Vec<(String, Problem)>> {
-    let mut problems = vec![(wish.shape.clone(), wish.problem.clone())];
-    let Problem { collective, ref graph, ref counts, reduction, .. } = *wish.problem;
+fn problems(view: &FirstView<'_>) -> Result<Vec<(String, Problem)>> {
+    let mut problems = vec![(view.shape.clone(), view.problem.clone())];
+    let Problem { collective, ref graph, ref counts, reduction, .. } = *view.problem;
     if !counts.is_empty() || graph.as_deref().is_some_and(|graph| *graph != Graph::square(graph.ranks())) {
         return Ok(problems);
     }
@@ -137,7 +137,7 @@ fn problems(wish: &Wish<'_>) -> Result<Vec<(String, Problem)>> {
     let dealt = Topology::regular(4, 4).map(|topology| ("4x4, cyclic".to_string(), topology.cyclic()));
     for shape in sequential.chain([dealt.map_err(Failure::from)]) {
         let (name, topology): (String, Topology) = shape?;
-        let root = if wish.problem.root < topology.ranks() { wish.problem.root } else { 0 };
+        let root = if view.problem.root < topology.ranks() { view.problem.root } else { 0 };
         if problems.iter().all(|(_, problem)| problem.topology != topology) {
             problems.push((name, Problem::new(collective, topology).with_root(root)?.with_reduction(reduction)));
         }
@@ -145,16 +145,22 @@ fn problems(wish: &Wish<'_>) -> Result<Vec<(String, Problem)>> {
     Ok(problems)
 }
 
-fn shape(wish: &Wish<'_>, name: String, problem: &Problem, asked: Option<&Choice>, sizes: &[u64]) -> Result<Shape> {
+fn shape(
+    view: &FirstView<'_>,
+    name: String,
+    problem: &Problem,
+    asked: Option<&Choice>,
+    sizes: &[u64],
+) -> Result<Shape> {
     let prepared = choices(problem, asked).into_iter().filter_map(|choice| choice.prepare(problem).ok());
-    let amount = Amount::bytes(wish.bytes.unwrap_or(0));
-    let allowed: Vec<Prepared> = prepared.filter(|prepared| wish.allowance.check(prepared, amount).is_ok()).collect();
+    let amount = Amount::bytes(view.bytes.unwrap_or(0));
+    let allowed: Vec<Prepared> = prepared.filter(|prepared| view.allowance.check(prepared, amount).is_ok()).collect();
     let score = |prepared: &Prepared| {
         let wrong = |fault| Failure::Wrong(format!("{} {} is wrong: {fault}", problem.collective, prepared.choice()));
-        Score::new(prepared, wish.machine, sizes).map_err(wrong)
+        Score::new(prepared, view.machine, sizes).map_err(wrong)
     };
     let bound = |shares| {
-        let seconds = |&bytes: &u64| Bound::new(problem, wish.machine, Amount::bytes(bytes), shares).seconds();
+        let seconds = |&bytes: &u64| Bound::new(problem, view.machine, Amount::bytes(bytes), shares).seconds();
         sizes.iter().map(|bytes| microseconds(seconds(bytes))).collect()
     };
     Ok(Shape {

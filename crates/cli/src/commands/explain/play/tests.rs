@@ -4,10 +4,16 @@ use allhands_schedule::Counts;
 
 use super::*;
 
-fn wish(problem: &Problem, machine: &Machine) -> Data {
-    let wish =
-        Wish { problem, shape: "asked".into(), choice: None, bytes: None, allowance: Allowance::default(), machine };
-    data(&wish).unwrap()
+fn view(problem: &Problem, machine: &Machine) -> Data {
+    let view = FirstView {
+        problem,
+        shape: "asked".into(),
+        choice: None,
+        bytes: None,
+        allowance: Allowance::default(),
+        machine,
+    };
+    data(&view).unwrap()
 }
 
 fn problem(collective: Collective, topology: &str) -> Problem {
@@ -106,7 +112,7 @@ fn every_schedule_is_complete_and_counted_alike() {
     let machine = Machine::shipped("generic").unwrap();
     for collective in Collective::ALL.into_iter().filter(|one| one.family() == *one) {
         let asked = problem(collective, "2,3,1");
-        let Data { shapes, sizes, .. } = wish(&asked, &machine);
+        let Data { shapes, sizes, .. } = view(&asked, &machine);
         for (shape, (name, problem)) in shapes.iter().zip(others(&asked, &machine)) {
             assert_eq!((&shape.name, shape.ranks), (&name, problem.ranks()));
             assert!(!shape.scores.is_empty(), "{collective} on {name}");
@@ -134,7 +140,7 @@ fn every_schedule_is_complete_and_counted_alike() {
 
 fn others(asked: &Problem, machine: &Machine) -> Vec<(String, Problem)> {
     let (shape, allowance) = ("asked".into(), Allowance::default());
-    problems(&Wish { problem: asked, shape, choice: None, bytes: None, allowance, machine }).unwrap()
+    problems(&FirstView { problem: asked, shape, choice: None, bytes: None, allowance, machine }).unwrap()
 }
 
 fn complete(problem: &Problem, score: &Score, what: &str) {
@@ -168,8 +174,9 @@ fn a_page_stands_alone_and_is_not_heavy() {
     for collective in [Collective::Allgather, Collective::Alltoall, Collective::Allreduce, Collective::ReduceScatter] {
         let problem = problem(collective, "4x16");
         let (shape, allowance) = ("4x16".into(), Allowance::default());
-        let wish = Wish { problem: &problem, shape, choice: None, bytes: Some(1000), allowance, machine: &machine };
-        let page = page(&wish).unwrap();
+        let view =
+            FirstView { problem: &problem, shape, choice: None, bytes: Some(1000), allowance, machine: &machine };
+        let page = page(&view).unwrap();
         assert!(page.len() < 3 << 20, "{collective}: {} bytes", page.len());
         let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!elsewhere.contains("http:") && !elsewhere.contains("https:") && !page.contains("src="));
@@ -181,12 +188,12 @@ fn a_page_stands_alone_and_is_not_heavy() {
 fn counts_and_roots_stay_where_they_belong() {
     let machine = Machine::shipped("generic").unwrap();
     let uneven = problem(Collective::Allgatherv, "2x2").with_counts(vec![3, 0, 1, 5]).unwrap();
-    let Data { shapes, .. } = wish(&uneven, &machine);
+    let Data { shapes, .. } = view(&uneven, &machine);
     let [shape] = &shapes[..] else { panic!("{} shapes", shapes.len()) };
     let ring = shape.scores.iter().find(|score| score.algorithm == "ring").unwrap();
     assert_eq!(totals(&uneven, ring).iter().map(|side| side.1).sum::<usize>(), 3 * 9);
     let rooted = problem(Collective::Bcast, "4x4").with_root(9).unwrap();
-    let roots: Vec<_> = wish(&rooted, &machine).shapes.iter().map(|shape| (shape.ranks, shape.root)).collect();
+    let roots: Vec<_> = view(&rooted, &machine).shapes.iter().map(|shape| (shape.ranks, shape.root)).collect();
     assert!(roots.iter().all(|&(ranks, root)| root == if ranks > 9 { 9 } else { 0 }), "{roots:?}");
 }
 
@@ -195,8 +202,9 @@ fn what_was_asked_for_comes_first() {
     let (problem, machine) = (problem(Collective::Allgather, "2x4"), Machine::shipped("lassen").unwrap());
     let choice = Choice::parse(Collective::Allgather, "bruck:ports=2,1,1").unwrap();
     let (choice, allowance) = (Some(&choice), Allowance::default());
-    let wish = Wish { problem: &problem, shape: "2x4".into(), choice, bytes: Some(1000), allowance, machine: &machine };
-    let data = data(&wish).unwrap();
+    let view =
+        FirstView { problem: &problem, shape: "2x4".into(), choice, bytes: Some(1000), allowance, machine: &machine };
+    let data = data(&view).unwrap();
     assert_eq!(data.asked, Some(["bruck".into(), "ports=2,1,1".into()]));
     assert_eq!(data.sizes[data.size], 1000);
     assert_eq!(data.shapes.iter().filter(|shape| shape.name == "2x4").count(), 1);

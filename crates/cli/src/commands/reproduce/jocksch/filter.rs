@@ -13,7 +13,7 @@ use super::super::figure::{Compared, Effort, Figure, Picture, Table};
 use super::super::numbers::rounded;
 use super::super::timed::{failure, machine};
 use crate::failure::{Failure, Result};
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 /// Bytes of each of the two messages.
 const BYTES: u64 = 90464;
@@ -81,7 +81,7 @@ fn shown(name: &str, nodes: &[usize], points: &[[f64; 2]]) -> (Picture, Table) {
         subtitle: "one task a node, one port, simulated on aries".into(),
         x: Axis::logarithmic("nodes", Unit::Plain, 2),
         y: Axis::linear("", Unit::Microseconds),
-        lines: vec![Line::new(AS_RANKED, line(0)), Line::new(REORDERED, line(1))],
+        lines: vec![Curve::new(AS_RANKED, line(0)), Curve::new(REORDERED, line(1))],
     }
     .svg();
     (Picture::new(&part, svg), table)

@@ -14,7 +14,7 @@ use super::super::timed::machine;
 use super::ports::{fastest, lists, phases};
 use super::tables::{NODES, PORTS, TABLE_2, TASKS, algorithm, candidates};
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 const OUR_LINE: &str = "cyclic shift of nodes";
 const OTHER_LINE: &str = "among all ranks";
@@ -63,7 +63,7 @@ fn best(
 }
 
 /// Two lines, and their rows.
-fn chart(title: &str, subtitle: &str, x: Axis, points: &[Point], more: Vec<Line>) -> (Picture, Table) {
+fn chart(title: &str, subtitle: &str, x: Axis, points: &[Point], more: Vec<Curve>) -> (Picture, Table) {
     let name = title.to_lowercase().replace(", ", "-").replace([' ', '_'], "-");
     let mut table = Table::new(&name, &[x.name.as_str(), "cyclic shift of nodes us", "among all ranks us", "gain"]);
     for point in points {
@@ -72,7 +72,7 @@ fn chart(title: &str, subtitle: &str, x: Axis, points: &[Point], more: Vec<Line>
     }
     let line = |of: fn(&Point) -> f64| points.iter().map(|point| (point.x, of(point))).collect();
     let mut lines =
-        vec![Line::new(OUR_LINE, line(|point| point.ours)), Line::new(OTHER_LINE, line(|point| point.other))];
+        vec![Curve::new(OUR_LINE, line(|point| point.ours)), Curve::new(OTHER_LINE, line(|point| point.other))];
     lines.extend(more);
     let svg = Chart {
         title: title.into(),
@@ -208,7 +208,7 @@ pub(super) fn figure_11(effort: Effort) -> Result<Figure> {
         "160 nodes of 12 tasks, simulated on aries; dashed: the times of Table 2",
         Axis::logarithmic("bytes", Unit::Bytes, 2),
         &points,
-        vec![Line::new("Table 2", printed).dashed()],
+        vec![Curve::new("Table 2", printed).dashed()],
     );
     let most = points.iter().map(Point::gain).fold(0.0, f64::max);
     let text = "The cyclic shift among nodes with the fastest ports for each size (as for Table 2), beside the faster of recursive doubling and Rabenseifner among all 1920 ranks, which \
@@ -277,7 +277,7 @@ pub(super) fn figure_13(effort: Effort) -> Result<Figure> {
     let other = best(&aries, Collective::Allreduce, &topology, &names(&FLAT), &sizes)?;
     let xs = || sizes.iter().map(|&bytes| bytes as f64);
     let points = points(xs(), &many, &other);
-    let one_port = Line::new("cyclic shift, one port", xs().zip(one.iter().copied()).collect());
+    let one_port = Curve::new("cyclic shift, one port", xs().zip(one.iter().copied()).collect());
     let subtitle = format!("{nodes} nodes of one task, simulated on aries; up to 12 ports");
     let (picture, table) = chart(
         "Allreduce, one task a node",

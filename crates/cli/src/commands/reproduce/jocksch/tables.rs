@@ -9,7 +9,7 @@ use super::super::numbers::{listed, rounded, size};
 use super::super::timed::{machine, times};
 use super::ports::{fastest, phases};
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 pub(super) const NODES: usize = 160;
 pub(super) const TASKS: usize = 12;
@@ -112,9 +112,9 @@ pub(super) fn table_2(effort: Effort) -> Result<Figure> {
         x: Axis::logarithmic("bytes", Unit::Bytes, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
         lines: vec![
-            Line::new("the paper", line(|row| row.printed.1)),
-            Line::new("here, its ports", line(|row| row.same)).dashed(),
-            Line::new("here, best ports", line(|row| row.best.1)),
+            Curve::new("the paper", line(|row| row.printed.1)),
+            Curve::new("here, its ports", line(|row| row.same)).dashed(),
+            Curve::new("here, best ports", line(|row| row.best.1)),
         ],
     }
     .svg();

@@ -7,7 +7,7 @@ use super::super::figure::{Compared, Effort, Figure, Picture, Table};
 use super::super::numbers::{ends, mean_ratio, rounded};
 use super::super::timed::machine;
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 /// Microseconds of the two algorithms.
 #[derive(Clone, Copy)]
@@ -83,8 +83,8 @@ pub(super) fn figure_7(_: Effort) -> Result<Figure> {
             }
             let line =
                 |cost: fn(&Pair) -> f64| nodes.iter().zip(&pairs).map(|(&x, pair)| (x as f64, cost(pair))).collect();
-            lines.push(Line::new(&format!("Bruck, {size} PPN"), line(|pair| pair.bruck)).colour(colour));
-            lines.push(Line::new(&format!("loc-Bruck, {size} PPN"), line(|pair| pair.loc)).colour(colour).dashed());
+            lines.push(Curve::new(&format!("Bruck, {size} PPN"), line(|pair| pair.bruck)).colour(colour));
+            lines.push(Curve::new(&format!("loc-Bruck, {size} PPN"), line(|pair| pair.loc)).colour(colour).dashed());
             gains.push(pairs.iter().map(Pair::gain).collect::<Vec<f64>>());
         }
         let svg = Chart {
@@ -147,8 +147,8 @@ pub(super) fn figure_8(_: Effort) -> Result<Figure> {
             x: Axis::logarithmic("bytes a process", Unit::Bytes, 2),
             y: Axis::logarithmic("", Unit::Microseconds, 10),
             lines: vec![
-                Line::new("Bruck", line(|pair| pair.bruck)),
-                Line::new("loc-Bruck", line(|pair| pair.loc)).dashed(),
+                Curve::new("Bruck", line(|pair| pair.bruck)),
+                Curve::new("loc-Bruck", line(|pair| pair.loc)).dashed(),
             ],
         }
         .svg();

@@ -7,7 +7,7 @@ use super::super::figure::{Compared, Effort, Figure, Picture, Table};
 use super::super::numbers::{listed, mean_ratio, rounded};
 use super::super::timed::{machine, time};
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 /// Two 4-byte integers a process.
 const BYTES: u64 = 8;
@@ -77,7 +77,7 @@ fn figure(text: &str, name: &str, per_node: &[usize], effort: Effort) -> Result<
             table.row([&size, nodes, &cells[0], &cells[1], &cells[2], &cells[3], &gain]);
         }
         let line = |index: usize| points.iter().map(|point| (point.nodes as f64, point.times[index])).collect();
-        let lines = ALGORITHMS.iter().enumerate().map(|(index, name)| Line::new(name, line(index))).collect();
+        let lines = ALGORITHMS.iter().enumerate().map(|(index, name)| Curve::new(name, line(index))).collect();
         let svg = Chart {
             title: format!("{size} processes a node"),
             subtitle: format!("allgather of {BYTES} bytes a process, simulated on {name}"),

@@ -8,7 +8,7 @@ use super::super::numbers::{listed, rounded};
 use super::super::timed::machine;
 use super::simulated::{NAMES, NAP, PPN, SMP, Times, at_powers, crossing, gain};
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
@@ -63,7 +63,7 @@ fn lines(form: Form, x: Axis, subtitle: &str, points: &[(f64, Times)], table: &m
         subtitle: subtitle.into(),
         x,
         y: Axis::logarithmic("", Unit::Microseconds, 10),
-        lines: NAMES.iter().enumerate().map(|(index, name)| Line::new(name, line(index))).collect(),
+        lines: NAMES.iter().enumerate().map(|(index, name)| Curve::new(name, line(index))).collect(),
     }
     .svg();
     Picture::new(form.name(), svg)

@@ -7,7 +7,7 @@ use super::super::figure::{Compared, Effort, Figure, Picture, Table};
 use super::super::numbers::{listed, rounded, size};
 use super::super::timed::{machine, times};
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 /// Processes of a node.
 pub(super) const PPN: usize = 16;
@@ -84,7 +84,7 @@ fn shown(figure: Figure, points: &[(f64, Times)], show: Show, x: Axis, subtitle:
         table.row([x, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
     }
     let line = |index: usize| points.iter().map(|(x, times)| (*x, of(times)[index])).collect();
-    let lines = names.iter().enumerate().map(|(index, name)| Line::new(name, line(index))).collect();
+    let lines = names.iter().enumerate().map(|(index, name)| Curve::new(name, line(index))).collect();
     let svg = Chart { title: title.into(), subtitle: subtitle.into(), x, y, lines }.svg();
     figure.picture(Picture::new("", svg)).table(table)
 }

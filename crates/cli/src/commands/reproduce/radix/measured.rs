@@ -13,7 +13,7 @@ use super::super::numbers::{listed, rounded, size};
 use super::super::timed::times;
 use super::counted;
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 /// Seconds a byte: 64 processes share the 10 GB/s at which a node of Theta is assumed to send. It sets the scale of times and nothing else: who
 /// wins, and by how much, follows from how many bytes a latency is worth.
@@ -123,9 +123,9 @@ impl Sweep {
             x: Axis::linear("radix", Unit::Plain),
             y: Axis::linear("", Unit::Microseconds),
             lines: vec![
-                Line::bound(ends.to_vec()),
-                Line::new("Bruck", line(&self.basic)),
-                Line::new("modified Bruck", line(&self.modified)),
+                Curve::bound(ends.to_vec()),
+                Curve::new("Bruck", line(&self.basic)),
+                Curve::new("modified Bruck", line(&self.modified)),
             ],
         }
         .svg();
@@ -251,9 +251,9 @@ pub(super) fn figure_4a(effort: Effort) -> Result<Figure> {
         x: Axis::logarithmic("bytes a block", Unit::Bytes, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
         lines: vec![
-            Line::new(&format!("modified Bruck, radix {radix}"), line(tuned)),
-            Line::new("Bruck, radix 2", line(binary)),
-            Line::new("spread-out", line(spread)),
+            Curve::new(&format!("modified Bruck, radix {radix}"), line(tuned)),
+            Curve::new("Bruck, radix 2", line(binary)),
+            Curve::new("spread-out", line(spread)),
         ],
     }
     .svg();
@@ -313,9 +313,9 @@ pub(super) fn figure_4b(effort: Effort) -> Result<Figure> {
         x: Axis::logarithmic("processes", Unit::Plain, 2),
         y: Axis::logarithmic("", Unit::Microseconds, 10),
         lines: vec![
-            Line::new("modified Bruck, radix root P", tuned),
-            Line::new("Bruck, radix 2", binary),
-            Line::new("spread-out", spread),
+            Curve::new("modified Bruck, radix root P", tuned),
+            Curve::new("Bruck, radix 2", binary),
+            Curve::new("spread-out", spread),
         ],
     }
     .svg();

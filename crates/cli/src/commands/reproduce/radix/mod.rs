@@ -10,7 +10,7 @@ use super::drawn::Run;
 use super::figure::{Compared, Effort, Figure, Paper, Picture, Recipe, Table};
 use super::numbers::rounded;
 use crate::failure::Result;
-use crate::plot::{Axis, Chart, Line, Unit};
+use crate::plot::{Axis, Chart, Curve, Unit};
 
 const fn recipe(
     id: &'static str,
@@ -88,9 +88,9 @@ fn figure_2a(_: Effort) -> Result<Figure> {
         x: Axis::logarithmic("radix", Unit::Plain, 2),
         y: Axis::logarithmic("", Unit::Plain, 10),
         lines: vec![
-            Line::bound(vec![(2.0, 4095.0), (4095.0, 4095.0)]),
-            Line::new("numC: steps", pick(|one| one.1)).colour(8),
-            Line::new("numD: blocks sent", pick(|one| one.2)).colour(0),
+            Curve::bound(vec![(2.0, 4095.0), (4095.0, 4095.0)]),
+            Curve::new("numC: steps", pick(|one| one.1)).colour(8),
+            Curve::new("numD: blocks sent", pick(|one| one.2)).colour(0),
         ],
     }
     .svg();

@@ -9,7 +9,7 @@ pub(super) struct Sample {
 
 /// `latency + bytes * per_byte`, in seconds, for messages of `from` bytes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct CostLine {
     pub(super) from: u64,
     pub(super) latency: f64,
     pub(super) per_byte: f64,
@@ -33,7 +33,7 @@ const CLOSE: f64 = 0.01;
 const FAR: f64 = 0.1;
 
 /// The fewest lines that explain the samples, which are in the order of sizes.
-pub(super) fn fit(samples: &[Sample]) -> Vec<Line> {
+pub(super) fn fit(samples: &[Sample]) -> Vec<CostLine> {
     let mut best = cut(samples, 1);
     for lines in 2..=MOST_LINES {
         if samples.len() < lines * FEWEST_SAMPLES || loss_of(&best, samples) <= samples.len() as f64 * CLOSE * CLOSE {
@@ -49,7 +49,7 @@ pub(super) fn fit(samples: &[Sample]) -> Vec<Line> {
 }
 
 /// The best lines, so many of them: all places to cut are tried.
-fn cut(samples: &[Sample], lines: usize) -> Vec<Line> {
+fn cut(samples: &[Sample], lines: usize) -> Vec<CostLine> {
     if lines == 1 {
         return vec![line(samples)];
     }
@@ -61,13 +61,13 @@ fn cut(samples: &[Sample], lines: usize) -> Vec<Line> {
         way[1].from = samples[first - 1].bytes + 1;
         way
     });
-    let cost = |way: &Vec<Line>| loss_of(way, samples);
+    let cost = |way: &Vec<CostLine>| loss_of(way, samples);
     ways.min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or_else(|| vec![line(samples)])
 }
 
 /// The line through samples that is the closest to them in shares of their times; what lies far off counts less. Neither
 /// latency nor time per byte is negative.
-pub(super) fn line(samples: &[Sample]) -> Line {
+pub(super) fn line(samples: &[Sample]) -> CostLine {
     let mut trust = vec![1.0; samples.len()];
     let (mut latency, mut per_byte) = (0.0, 0.0);
     for _ in 0..30 {
@@ -79,7 +79,7 @@ pub(super) fn line(samples: &[Sample]) -> Line {
     }
     let off = samples.iter().map(|sample| off(latency, per_byte, sample).abs());
     let error = off.sum::<f64>() / samples.len().max(1) as f64;
-    Line { from: 0, latency, per_byte, error }
+    CostLine { from: 0, latency, per_byte, error }
 }
 
 /// How far a sample is off a line, as a share of its time.
@@ -111,7 +111,7 @@ fn weighted(samples: &[Sample], trust: &[f64]) -> (f64, f64) {
 }
 
 /// What lines leave unexplained: squares near them, straight further off.
-fn loss_of(lines: &[Line], samples: &[Sample]) -> f64 {
+fn loss_of(lines: &[CostLine], samples: &[Sample]) -> f64 {
     let loss = |sample: &Sample| {
         let line = at(lines, sample.bytes);
         let off = off(line.latency, line.per_byte, sample).abs();
@@ -121,13 +121,13 @@ fn loss_of(lines: &[Line], samples: &[Sample]) -> f64 {
 }
 
 /// The line that serves a size.
-pub(super) fn at(lines: &[Line], bytes: u64) -> &Line {
+pub(super) fn at(lines: &[CostLine], bytes: u64) -> &CostLine {
     let index = lines.iter().rposition(|line| line.from <= bytes).unwrap_or(0);
     &lines[index]
 }
 
 /// Samples that each line serves.
-pub(super) fn served(lines: &[Line], index: usize, samples: &[Sample]) -> Vec<Sample> {
+pub(super) fn served(lines: &[CostLine], index: usize, samples: &[Sample]) -> Vec<Sample> {
     let until = lines.get(index + 1).map_or(u64::MAX, |next| next.from);
     samples.iter().filter(|sample| (lines[index].from..until).contains(&sample.bytes)).copied().collect()
 }
@@ -206,6 +206,6 @@ mod tests {
         let falling = [(8, 3e-6), (16, 2e-6), (32, 1e-6)].map(|(bytes, seconds)| Sample { bytes, seconds });
         let line = line(&falling);
         assert!(line.latency > 0.0 && line.per_byte == 0.0);
-        assert_eq!(fit(&falling[..1])[0], Line { from: 0, latency: 3e-6, per_byte: 0.0, error: 0.0 });
+        assert_eq!(fit(&falling[..1])[0], CostLine { from: 0, latency: 3e-6, per_byte: 0.0, error: 0.0 });
     }
 }

@@ -1,6 +1,6 @@
 //! What the messages of one level cost: from times of pairs, crowds and fans to protocols.
 
-use super::fit::{Line, Sample, at, fit, line, served};
+use super::fit::{CostLine, Sample, at, fit, line, served};
 
 /// Times of messages of one level.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Fan {
 /// How messages of some sizes travel, in seconds and bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Protocol {
-    pub(super) line: Line,
+    pub(super) line: CostLine,
     /// How long a message keeps its port beside the time of its bytes, if it was measured.
     pub(super) overhead: Option<f64>,
     /// So many ranks, and the latency with all of them sending.
@@ -38,7 +38,7 @@ const SLOWER: f64 = 1.1;
 /// The protocols of a level. Latency grows with a crowd as it was measured; what a crowd loses of the bandwidth is the node's limit.
 pub(super) fn protocols(measured: &Measured) -> Vec<Protocol> {
     let lines = fit(&measured.pairs);
-    let protocol = |(index, own): (usize, &Line)| {
+    let protocol = |(index, own): (usize, &CostLine)| {
         let crowded = measured.crowd.as_ref().map(|(ranks, samples)| (*ranks, line(&served(&lines, index, samples))));
         let crowd = crowded.map(|(ranks, crowded)| (ranks, crowded.latency.max(own.latency)));
         // The last of so many messages starts when the others have been injected.
@@ -51,7 +51,7 @@ pub(super) fn protocols(measured: &Measured) -> Vec<Protocol> {
 }
 
 /// What each further message of a fan adds beside its bytes, by the shortest that travel so.
-fn overhead(lines: &[Line], index: usize, fans: &[Fan]) -> Option<f64> {
+fn overhead(lines: &[CostLine], index: usize, fans: &[Fan]) -> Option<f64> {
     let own = &lines[index];
     let mine = |fan: &&Fan| at(lines, fan.bytes).from == own.from;
     let bytes = fans.iter().filter(mine).map(|fan| fan.bytes).min()?;

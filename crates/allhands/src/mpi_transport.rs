@@ -165,7 +165,7 @@ impl Drop for Communicator {
 
 /// One plan's messages by MPI.
 #[derive(Clone)]
-pub(crate) struct Link {
+pub(crate) struct MpiTransport {
     communicator: Arc<Communicator>,
     /// Kept while its tags are in use.
     _lane: Arc<Lane>,
@@ -211,7 +211,7 @@ impl Message {
     }
 }
 
-/// Messages up to this size are begun anew every time: see [`Link::anew`].
+/// Messages up to this size are begun anew every time: see [`MpiTransport::anew`].
 const SHORT: usize = 256;
 
 /// Pieces of this length on average are worth a derived datatype; shorter ones are packed. See `overheads`.
@@ -226,9 +226,9 @@ enum Direction {
     In,
 }
 
-impl Link {
-    pub(crate) fn new(lane: &Arc<Lane>, tag: u64, me: usize) -> Link {
-        Link { communicator: lane.communicator.clone(), _lane: lane.clone(), tag: tag as i32, me }
+impl MpiTransport {
+    pub(crate) fn new(lane: &Arc<Lane>, tag: u64, me: usize) -> MpiTransport {
+        MpiTransport { communicator: lane.communicator.clone(), _lane: lane.clone(), tag: tag as i32, me }
     }
 
     fn mpi(&self) -> &'static Mpi {
@@ -378,7 +378,7 @@ impl Link {
         message.staged = false;
         message.pieces.clear();
         message.pieces.extend(pieces.clone());
-        if message.pieces.len() > 1 && !Link::typed(&message.pieces, bytes) {
+        if message.pieces.len() > 1 && !MpiTransport::typed(&message.pieces, bytes) {
             message.stage(bytes);
             let mut to = message.packed.as_mut_ptr().cast::<u8>();
             for piece in pieces {
@@ -419,7 +419,7 @@ impl Link {
         let in_place = match message.pieces.len() {
             0 => bytes == 0,
             1 => true,
-            _ => Link::typed(&message.pieces, bytes),
+            _ => MpiTransport::typed(&message.pieces, bytes),
         };
         if !in_place {
             message.stage(bytes);

@@ -1,6 +1,6 @@
 //! `ALLHANDS_TIMEOUT`: of a collective that takes longer, who has arrived and who has not, once, on the standard error.
 //!
-//! A thread of each process looks; it calls no MPI. What it sees is the roll of its machine: of ranks on other machines, those
+//! A thread of each process looks; it calls no MPI. What it sees is the attendance table of its machine: of ranks on other machines, those
 //! who wait there tell. The collective goes on waiting.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,20 +13,20 @@ use allhands::raw::NodeMemory;
 use allhands_call::{Communicator, Unserved, hash};
 use allhands_mpi::Mpi;
 
+use super::attendance_table::{AttendanceTable, Whereabouts};
 use super::observer::{Announced, Observer, Stay};
-use super::roll::{Roll, Whereabouts};
 use allhands_call::locks::lock;
 
 /// What all threads of the process know of its calls.
-pub(super) struct Watch {
+pub(super) struct LateDetector {
     mpi: &'static Mpi,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// By the number of the communicator; none if some of its ranks are not of this world.
     attendances: Mutex<HashMap<u64, Option<Arc<Attendance>>>>,
     looker: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct SharedState {
     most: Duration,
     /// None where the ranks of the machine share no memory.
     memory: Option<NodeMemory>,
@@ -57,12 +57,12 @@ struct Waiting {
 
 /// As long as it lives the rank is in a call.
 struct Present<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedState,
     attendance: Arc<Attendance>,
     number: u64,
 }
 
-impl Observer for Watch {
+impl Observer for LateDetector {
     fn listens(&self) -> bool {
         true
     }
@@ -83,8 +83,8 @@ impl Observer for Watch {
 
     fn ends(&self) {
         self.shared.ended.store(true, Ordering::Release);
-        if let Some(roll) = self.shared.roll() {
-            roll.row(self.shared.place).leave();
+        if let Some(attendance_table) = self.shared.attendance_table() {
+            attendance_table.row(self.shared.place).leave();
         }
         let looker = lock(&self.looker).take();
         if let Some(looker) = looker {
@@ -94,22 +94,23 @@ impl Observer for Watch {
     }
 }
 
-impl Watch {
+impl LateDetector {
     /// Collective over the world.
-    pub(super) fn new(mpi: &'static Mpi, most: Duration) -> Result<Watch, String> {
+    pub(super) fn new(mpi: &'static Mpi, most: Duration) -> Result<LateDetector, String> {
         let (world, fact) = (mpi.world(), |error: &dyn std::fmt::Display| error.to_string());
         let (me, ranks) = (mpi.comm_rank(world).map_err(|error| fact(&error))?, mpi.comm_size(world));
-        let words = Roll::words(ranks.map_err(|error| fact(&error))?);
+        let words = AttendanceTable::words(ranks.map_err(|error| fact(&error))?);
         // SAFETY: the world lives.
         let memory = unsafe { NodeMemory::of_mpi(world, words) }.map_err(|error| fact(&error))?;
         let place = memory.as_ref().and_then(|memory| memory.ranks().iter().position(|rank| *rank == me)).unwrap_or(0);
-        let shared = Arc::new(Shared { most, memory, place, calls: Mutex::default(), ended: AtomicBool::new(false) });
+        let shared =
+            Arc::new(SharedState { most, memory, place, calls: Mutex::default(), ended: AtomicBool::new(false) });
         let looker = std::thread::Builder::new().name("allhands-watch".into()).spawn({
             let shared = shared.clone();
             move || shared.look()
         });
         let looker = Mutex::new(Some(looker.map_err(|error| fact(&error))?));
-        Ok(Watch { mpi, shared, attendances: Mutex::default(), looker })
+        Ok(LateDetector { mpi, shared, attendances: Mutex::default(), looker })
     }
 
     /// What is to be known of a communicator; none if some of its ranks are not of this world.
@@ -119,7 +120,10 @@ impl Watch {
         let world: Vec<usize> = world.into_iter().map(|rank| rank.map(|rank| rank as usize)).collect::<Option<_>>()?;
         let group = hash(world.iter().flat_map(|rank| rank.to_le_bytes())) | 1;
         let _one_at_a_time = self.shared.calls();
-        let slot = self.shared.roll().and_then(|roll| roll.row(self.shared.place).slot(group));
+        let slot = self
+            .shared
+            .attendance_table()
+            .and_then(|attendance_table| attendance_table.row(self.shared.place).slot(group));
         Some(Arc::new(Attendance { group, slot, world }))
     }
 
@@ -127,8 +131,8 @@ impl Watch {
     fn enter(&self, attendance: &Arc<Attendance>, text: &str) -> Present<'_> {
         let shared = &*self.shared;
         let mut number = 0;
-        if let (Some(roll), Some(slot)) = (shared.roll(), attendance.slot) {
-            number = roll.row(shared.place).begin(slot, text);
+        if let (Some(attendance_table), Some(slot)) = (shared.attendance_table(), attendance.slot) {
+            number = attendance_table.row(shared.place).begin(slot, text);
         }
         let attendance = attendance.clone();
         let (text, since, told) = (text.into(), Instant::now(), false);
@@ -139,8 +143,8 @@ impl Watch {
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
-        if let (Some(roll), Some(slot)) = (self.shared.roll(), self.attendance.slot) {
-            roll.row(self.shared.place).end(slot);
+        if let (Some(attendance_table), Some(slot)) = (self.shared.attendance_table(), self.attendance.slot) {
+            attendance_table.row(self.shared.place).end(slot);
         }
         let mut calls = self.shared.calls();
         let mine =
@@ -151,13 +155,13 @@ impl Drop for Present<'_> {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn calls(&self) -> MutexGuard<'_, Vec<Waiting>> {
         lock(&self.calls)
     }
 
-    fn roll(&self) -> Option<Roll<'_>> {
-        self.memory.as_ref().map(|memory| Roll::new(memory.words()))
+    fn attendance_table(&self) -> Option<AttendanceTable<'_>> {
+        self.memory.as_ref().map(|memory| AttendanceTable::new(memory.words()))
     }
 
     /// Until the session ends.
@@ -179,15 +183,15 @@ impl Shared {
     fn sentence(&self, call: &Waiting) -> Option<String> {
         let Attendance { group, slot, world } = &*call.attendance;
         let late = format!("{} on {} ranks has not completed within {:?}", call.text, world.len(), self.most);
-        let (Some(roll), Some(_), Some(memory)) = (self.roll(), slot, &self.memory) else {
+        let (Some(attendance_table), Some(_), Some(memory)) = (self.attendance_table(), slot, &self.memory) else {
             return Some(format!("{late}; who has arrived cannot be seen from here"));
         };
-        if !roll.claim(*group, call.number) {
+        if !attendance_table.claim(*group, call.number) {
             return None;
         }
         let seen = world.iter().enumerate().map(|(rank, world)| {
             let place = memory.ranks().iter().position(|rank| rank == world);
-            (rank, place.map(|place| roll.row(place).whereabouts(*group, call.number)))
+            (rank, place.map(|place| attendance_table.row(place).whereabouts(*group, call.number)))
         });
         Some(format!("{late}: {}", told(&call.text, seen)))
     }

@@ -13,7 +13,7 @@ use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
 use super::session::Session;
-use crate::groups::Place;
+use crate::groups::FoundPlan;
 use crate::job::inside;
 use crate::requests::{self, Group, Member};
 use allhands_call::locks::lock;
@@ -42,7 +42,7 @@ struct Last {
     /// As in [`recent`](super::recent::recent).
     removed: u64,
     member: *const Member,
-    place: Place,
+    place: FoundPlan,
     /// What the buffers' addresses are to be multiples of.
     align: usize,
     /// Bytes of input and output, and where they lay.
@@ -57,7 +57,7 @@ thread_local! {
 }
 
 /// Serves a call that is like the last one; its code.
-pub(super) fn again(
+pub(super) fn repeat_call(
     session: &Session,
     collective: Collective,
     function: &str,

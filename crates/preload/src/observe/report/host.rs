@@ -1,6 +1,6 @@
 //! Where this rank runs, and who else uses its cores meanwhile, as the kernel tells.
 
-use allhands_report::Place;
+use allhands_report::RankHost;
 
 /// What the cores of this rank had done when it began.
 pub(super) struct Seat {
@@ -18,9 +18,9 @@ impl Seat {
     }
 
     /// What it is now.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> RankHost {
         let busy = busy(&read("/proc/stat"), &self.cores);
-        Place {
+        RankHost {
             machine: read("/proc/sys/kernel/hostname").trim().into(),
             quota: std::thread::available_parallelism().map_or(0, usize::from),
             own_seconds: own() - self.own,

@@ -1,4 +1,4 @@
-//! `cargo xtask tells`: what the preload says of programs that go wrong, or that are to be compared, on three MPIs.
+//! `cargo xtask diagnostics`: what the preload says of programs that go wrong, or that are to be compared, on three MPIs.
 
 mod counted;
 mod settings;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::conformance::Wish;
+use crate::conformance::Args;
 use crate::launch::{Ended, Job, launch};
 use crate::libraries::Library;
 use crate::{Result, build, mpi};
@@ -58,16 +58,16 @@ const DIFFERENT: [(&str, &str); 19] = [
     ),
 ];
 
-pub(crate) fn by_hand(wish: &Wish) -> Result<()> {
+pub(crate) fn by_hand(args: &Args) -> Result<()> {
     mpi::install()?;
-    run(&wish.libraries()?)
+    run(&args.libraries()?)
 }
 
 pub(crate) fn run(libraries: &[Library]) -> Result<()> {
     let begun = Instant::now();
     let exec = build::command()?;
     for library in libraries.iter().filter(|library| library.is_native()) {
-        let program = library.compile("xtask/src/tells/tells.c")?;
+        let program = library.compile("xtask/src/diagnostics/mistakes.c")?;
         let subject = Subject { exec: &exec, library, program: &program, ranks: RANKS };
         subject.settings()?;
         // MPICH does not start under Open MPI's.

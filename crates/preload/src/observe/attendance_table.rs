@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The words of all ranks of a machine.
 #[derive(Clone, Copy)]
-pub(super) struct Roll<'a> {
+pub(super) struct AttendanceTable<'a> {
     words: &'a [AtomicU64],
 }
 
@@ -46,15 +46,15 @@ const SLOTS: usize = CALL + TEXT;
 const SLOT: usize = 3;
 const ROW: usize = SLOTS + GROUPS * SLOT;
 
-impl<'a> Roll<'a> {
+impl<'a> AttendanceTable<'a> {
     /// How many words so many ranks need.
     pub(super) fn words(ranks: usize) -> usize {
         TOLD + ranks * ROW
     }
 
     /// On words that are zero at first.
-    pub(super) fn new(words: &'a [AtomicU64]) -> Roll<'a> {
-        Roll { words }
+    pub(super) fn new(words: &'a [AtomicU64]) -> AttendanceTable<'a> {
+        AttendanceTable { words }
     }
 
     pub(super) fn row(self, place: usize) -> Row<'a> {
@@ -141,15 +141,15 @@ mod tests {
     use super::*;
 
     fn words(ranks: usize) -> Vec<AtomicU64> {
-        (0..Roll::words(ranks)).map(|_| AtomicU64::new(0)).collect()
+        (0..AttendanceTable::words(ranks)).map(|_| AtomicU64::new(0)).collect()
     }
 
     #[test]
     fn ranks_are_seen_where_they_are() {
         let words = words(3);
-        let roll = Roll::new(&words);
+        let attendance_table = AttendanceTable::new(&words);
         let (world, pair) = (7, 9);
-        let row = roll.row(1);
+        let row = attendance_table.row(1);
         assert_eq!(row.whereabouts(world, 1), Whereabouts::Missing(None));
         let slot = row.slot(world).unwrap();
         assert_eq!(row.begin(slot, "MPI_Barrier()"), 1);
@@ -161,13 +161,13 @@ mod tests {
         assert_eq!(row.whereabouts(world, 2), Whereabouts::Missing(None));
         row.leave();
         assert_eq!(row.whereabouts(world, 2), Whereabouts::Left);
-        assert_eq!(roll.row(0).whereabouts(world, 1), Whereabouts::Missing(None), "rows are apart");
+        assert_eq!(attendance_table.row(0).whereabouts(world, 1), Whereabouts::Missing(None), "rows are apart");
     }
 
     #[test]
     fn groups_keep_their_slots_and_more_are_not_followed() {
         let words = words(1);
-        let row = Roll::new(&words).row(0);
+        let row = AttendanceTable::new(&words).row(0);
         for group in 1..=GROUPS as u64 {
             assert_eq!(row.slot(group), Some(group as usize - 1));
         }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn texts_are_cut_where_a_letter_ends() {
         let words = words(1);
-        let row = Roll::new(&words).row(0);
+        let row = AttendanceTable::new(&words).row(0);
         let slot = row.slot(1).unwrap();
         row.begin(slot, &format!("a{}", "ä".repeat(200)));
         assert_eq!(row.whereabouts(1, 1), Whereabouts::Here(format!("a{}", "ä".repeat(119))));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn one_of_all_speaks_of_a_collective() {
         let words = words(1);
-        let roll = Roll::new(&words);
-        assert!(roll.claim(3, 1) && !roll.claim(3, 1) && roll.claim(3, 2));
+        let attendance_table = AttendanceTable::new(&words);
+        assert!(attendance_table.claim(3, 1) && !attendance_table.claim(3, 1) && attendance_table.claim(3, 2));
     }
 }

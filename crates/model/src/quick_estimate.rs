@@ -9,7 +9,7 @@ use crate::machine::{Level, Protocol};
 use crate::sizes::Sizes;
 use crate::{Amount, Machine};
 
-/// Schedules of about more operations than this are not made for a glance.
+/// Schedules of about more operations than this are not made for a quick estimate.
 const MOST_WALKED: usize = 1 << 14;
 
 /// What a walk has found.
@@ -19,8 +19,8 @@ pub(crate) struct Walk {
     pub(crate) work: usize,
 }
 
-/// A problem on a machine, to glance at candidates for it.
-pub(crate) struct Glance<'a> {
+/// A problem on a machine, to estimate candidates for it quickly.
+pub(crate) struct QuickEstimate<'a> {
     problem: &'a Problem,
     amount: Amount,
     machine: &'a Machine,
@@ -28,11 +28,11 @@ pub(crate) struct Glance<'a> {
     levels: Vec<&'a Level>,
 }
 
-impl<'a> Glance<'a> {
-    pub(crate) fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine) -> Glance<'a> {
+impl<'a> QuickEstimate<'a> {
+    pub(crate) fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine) -> QuickEstimate<'a> {
         let (topology, depths) = (&problem.topology, problem.topology.depth());
         let level = |depth: usize| &machine.levels[machine.level(depth, depths, topology.region_sizes(depth).1)];
-        Glance { problem, amount, machine, levels: (0..=depths).map(level).collect() }
+        QuickEstimate { problem, amount, machine, levels: (0..=depths).map(level).collect() }
     }
 
     /// Seconds by the closed form, on the outermost level that has messages.
@@ -151,10 +151,10 @@ mod tests {
         let problem = Problem::new(Collective::Allgather, Topology::flat(12).unwrap());
         for name in ["ring", "bruck", "bruck:radix=3", "circulant", "sparbit"] {
             let prepared = Choice::parse(Collective::Allgather, name).unwrap().prepare(&problem).unwrap();
-            let glance = Glance::new(&problem, Amount::bytes(1000), &machine);
+            let quick_estimate = QuickEstimate::new(&problem, Amount::bytes(1000), &machine);
             let exact = Simulator::new(&prepared).run(&machine, Amount::bytes(1000)).unwrap().seconds;
-            assert!((glance.walk(&prepared).unwrap().seconds / exact - 1.0).abs() < 1e-9, "{name}");
-            assert!((glance.formula(&prepared) / exact - 1.0).abs() < 1e-9, "{name}");
+            assert!((quick_estimate.walk(&prepared).unwrap().seconds / exact - 1.0).abs() < 1e-9, "{name}");
+            assert!((quick_estimate.formula(&prepared) / exact - 1.0).abs() < 1e-9, "{name}");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let problem = Problem::new(Collective::Allgather, Topology::regular(1024, 16).unwrap());
         let walk = |name: &str| {
             let prepared = Choice::parse(Collective::Allgather, name).unwrap().prepare(&problem).unwrap();
-            Glance::new(&problem, Amount::bytes(8), &machine).walk(&prepared).unwrap().seconds
+            QuickEstimate::new(&problem, Amount::bytes(8), &machine).walk(&prepared).unwrap().seconds
         };
         assert!(walk("loc-bruck") < walk("bruck"));
     }

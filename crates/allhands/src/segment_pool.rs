@@ -15,11 +15,11 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::node::memory::{Address, Mapping};
 use crate::node::sync::{AtomicU32, Ordering};
-use crate::node::{Chunk, Reach};
+use crate::node::{Chunk, PeerMemory};
 use crate::world::World;
 
 /// Memory that this rank uses together with others, until it is dropped.
-pub(crate) enum Shared {
+pub(crate) enum SegmentLease {
     /// Of its own.
     Mapped(Mapped),
     /// A piece of the node's.
@@ -39,11 +39,11 @@ struct Header {
 
 /// What has been shared, most of it by plans that are gone.
 #[derive(Default)]
-pub(crate) struct Shelf {
-    kept: RefCell<Vec<Kept>>,
+pub(crate) struct SegmentPool {
+    kept: RefCell<Vec<PooledSegment>>,
 }
 
-struct Kept {
+struct PooledSegment {
     /// The place of the rank that made it, and that rank's number for it.
     maker: usize,
     number: u64,
@@ -58,13 +58,13 @@ const LONGEST_KEPT: usize = 1 << 20;
 /// A need is told together with a number in the bits above.
 const NUMBER: u32 = 48;
 
-impl Shared {
+impl SegmentLease {
     /// Where the memory begins, on a line of its own.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         match self {
             // SAFETY: what is shared begins with a header.
-            Shared::Mapped(mapped) => unsafe { mapped.memory.as_ptr().add(size_of::<Header>()) },
-            Shared::Chunk(chunk) => chunk.as_ptr(),
+            SegmentLease::Mapped(mapped) => unsafe { mapped.memory.as_ptr().add(size_of::<Header>()) },
+            SegmentLease::Chunk(chunk) => chunk.as_ptr(),
         }
     }
 }
@@ -80,10 +80,10 @@ fn header(memory: &Mapping) -> &Header {
     unsafe { &*memory.as_ptr().cast() }
 }
 
-impl Shelf {
+impl SegmentPool {
     /// What these ranks have all let go of, if it is long enough.
     fn free(&self, places: &[usize], bytes: usize) -> Option<(u64, Arc<Mapping>)> {
-        let free = |kept: &&Kept| {
+        let free = |kept: &&PooledSegment| {
             *kept.places == *places
                 && kept.memory.len() >= bytes
                 && header(&kept.memory).users.load(Ordering::Acquire) == 0
@@ -98,14 +98,14 @@ impl Shelf {
             return 0;
         }
         let number = kept.len() as u64 + 1;
-        kept.push(Kept { maker, number, places: places.into(), memory: memory.clone() });
+        kept.push(PooledSegment { maker, number, places: places.into(), memory: memory.clone() });
         number
     }
 
     /// Keeps what another rank has made, and will call by this number.
     fn remember(&self, maker: usize, number: u64, memory: &Arc<Mapping>) {
         if number > 0 {
-            self.kept.borrow_mut().push(Kept { maker, number, places: [].into(), memory: memory.clone() });
+            self.kept.borrow_mut().push(PooledSegment { maker, number, places: [].into(), memory: memory.clone() });
         }
     }
 
@@ -128,13 +128,13 @@ pub(crate) struct Need<'a> {
     /// So many bytes are zero at first.
     pub(crate) clear: usize,
     /// What is done while others are waited for.
-    pub(crate) meanwhile: &'a dyn Fn(),
+    pub(crate) on_idle: &'a dyn Fn(),
 }
 
 impl World {
     /// Memory that the neighbours at some places use together: each says how much it needs, the first makes or finds `size` of the
     /// greatest need. That need, and the memory.
-    pub(crate) fn share(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, Shared)> {
+    pub(crate) fn share(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, SegmentLease)> {
         let size = |most: usize| size_of::<Header>() + size(most);
         let shared = match need.places[0] == self.node.me() {
             true => self.offer(need, size),
@@ -142,7 +142,7 @@ impl World {
         };
         // The others wait for what this rank did not tell them.
         let (most, memory) = shared.inspect_err(|error| self.fail(need.scope, &error.to_string()))?;
-        Ok((most, Shared::Mapped(Mapped { memory })))
+        Ok((most, SegmentLease::Mapped(Mapped { memory })))
     }
 
     fn accept(&self, need: &Need<'_>, size: impl Fn(usize) -> usize) -> Result<(usize, Arc<Mapping>)> {
@@ -150,17 +150,17 @@ impl World {
         self.tell(need, maker, [need.bytes as u64, 0])?;
         let [place, told] = self.hear(need, maker)?;
         let (number, most) = (told >> NUMBER, (told & ((1 << NUMBER) - 1)) as usize);
-        if matches!(self.node.reach, Reach::Here) {
+        if matches!(self.node.peer_memory, PeerMemory::Here) {
             // SAFETY: the maker, a thread of this process, made this reference for us.
             return Ok((most, unsafe { Arc::from_raw(place as *const Mapping) }));
         }
         if place == 0 {
-            let known = self.shelf.known(maker, number);
+            let known = self.segment_pool.known(maker, number);
             return known.map(|memory| (most, memory)).ok_or_else(|| refused(&"what was kept is not known"));
         }
         let address = Address { process: (place >> 32) as u32, descriptor: place as u32 };
         let memory = Arc::new(Mapping::attach(address, size(most)).map_err(|error| refused(&error))?);
-        self.shelf.remember(maker, number, &memory);
+        self.segment_pool.remember(maker, number, &memory);
         self.tell(need, maker, [0, 0])?;
         Ok((most, memory))
     }
@@ -176,8 +176,8 @@ impl World {
             others.iter().try_for_each(|&place| self.tell(need, place, [word(), number << NUMBER | most as u64]))
         };
         let use_it = |memory: &Mapping| header(memory).users.store(places.len() as u32, Ordering::Relaxed);
-        let threads = matches!(self.node.reach, Reach::Here);
-        if let Some((number, memory)) = self.shelf.free(places, size(most)) {
+        let threads = matches!(self.node.peer_memory, PeerMemory::Here);
+        if let Some((number, memory)) = self.segment_pool.free(places, size(most)) {
             use_it(&memory);
             // SAFETY: all have let go of it, and it is at least as long.
             unsafe { std::ptr::write_bytes(memory.as_ptr().add(size_of::<Header>()), 0, clear) };
@@ -188,7 +188,7 @@ impl World {
         if threads {
             let memory = Arc::new(Mapping::private(size(most)).map_err(|error| refused(&error))?);
             use_it(&memory);
-            self.shelf.keep(*maker, places, &memory);
+            self.segment_pool.keep(*maker, places, &memory);
             tell_all(&|| Arc::into_raw(memory.clone()) as u64, 0)?;
             return Ok((most, memory));
         }
@@ -196,7 +196,7 @@ impl World {
         let memory = Arc::new(memory);
         use_it(&memory);
         let Address { process, descriptor } = offer.address();
-        let number = self.shelf.keep(*maker, places, &memory);
+        let number = self.segment_pool.keep(*maker, places, &memory);
         tell_all(&|| u64::from(process) << 32 | u64::from(descriptor), number)?;
         for &place in others {
             self.hear(need, place)?;
@@ -215,20 +215,20 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_when_all_have_let_go() {
-        let shelf = Shelf::default();
+        let segment_pool = SegmentPool::default();
         let memory = Arc::new(Mapping::private(5000).unwrap());
         header(&memory).users.store(2, Ordering::Relaxed);
-        assert_eq!(shelf.keep(0, &[0, 1], &memory), 1);
+        assert_eq!(segment_pool.keep(0, &[0, 1], &memory), 1);
         let users = [(); 2].map(|()| Mapped { memory: memory.clone() });
-        let free = |places: &[usize], bytes| shelf.free(places, bytes).is_some();
+        let free = |places: &[usize], bytes| segment_pool.free(places, bytes).is_some();
         let [one, other] = users;
         drop(one);
         assert!(!free(&[0, 1], 100));
         drop(other);
         assert!(free(&[0, 1], 100) && free(&[0, 1], 8192));
         assert!(!free(&[0, 1], 8193) && !free(&[0, 2], 100));
-        assert!(shelf.known(0, 1).is_some() && shelf.known(1, 1).is_none());
+        assert!(segment_pool.known(0, 1).is_some() && segment_pool.known(1, 1).is_none());
         let long = Arc::new(Mapping::private(LONGEST_KEPT + 1).unwrap());
-        assert_eq!(shelf.keep(0, &[0, 1], &long), 0);
+        assert_eq!(segment_pool.keep(0, &[0, 1], &long), 0);
     }
 }

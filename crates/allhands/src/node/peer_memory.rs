@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::{Piece, Reference};
 
 /// How this rank reads the memory of others of its node.
-pub(crate) enum Reach {
+pub(crate) enum PeerMemory {
     /// They are threads of this process.
     Here,
     /// They are processes whose memory the kernel copies for us.
@@ -26,9 +26,9 @@ const BOUNCE: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct Unreadable(pub(crate) std::io::Error);
 
-impl Reach {
-    pub(crate) fn kernel(processes: Vec<u32>) -> Reach {
-        Reach::Kernel { processes, bounce: RefCell::new(vec![0; BOUNCE / 16]) }
+impl PeerMemory {
+    pub(crate) fn kernel(processes: Vec<u32>) -> PeerMemory {
+        PeerMemory::Kernel { processes, bounce: RefCell::new(vec![0; BOUNCE / 16]) }
     }
 
     /// Hands what a reference of rank `from` names to `place`, piece by piece. If everything goes to one run of memory as it is,
@@ -44,7 +44,7 @@ impl Reach {
         mut place: impl FnMut(Piece),
     ) -> Result<(), Unreadable> {
         let (processes, bounce) = match self {
-            Reach::Here => {
+            PeerMemory::Here => {
                 let one = [reference.piece];
                 let pieces = match reference.pieces {
                     1 => &one[..],
@@ -54,8 +54,8 @@ impl Reach {
                 pieces.iter().for_each(|piece| place(*piece));
                 return Ok(());
             }
-            Reach::Kernel { processes, bounce } => (processes, bounce),
-            Reach::Nowhere => unreachable!("nobody refers to memory that cannot be read"),
+            PeerMemory::Kernel { processes, bounce } => (processes, bounce),
+            PeerMemory::Nowhere => unreachable!("nobody refers to memory that cannot be read"),
         };
         let process = processes[from];
         let mut bounce = bounce.borrow_mut();

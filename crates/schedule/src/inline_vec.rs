@@ -15,7 +15,7 @@ use std::{iter, option, slice, vec};
 /// assert_eq!(few.iter().sum::<i32>(), 8);
 /// ```
 #[derive(Clone)]
-pub struct Few<T>(Held<T>);
+pub struct InlineVec<T>(Held<T>);
 
 #[derive(Clone)]
 enum Held<T> {
@@ -24,10 +24,10 @@ enum Held<T> {
     Many(Vec<T>),
 }
 
-impl<T> Few<T> {
+impl<T> InlineVec<T> {
     /// With nothing in it.
-    pub const fn new() -> Few<T> {
-        Few(Held::Nothing)
+    pub const fn new() -> InlineVec<T> {
+        InlineVec(Held::Nothing)
     }
 
     /// Appends one thing.
@@ -69,7 +69,7 @@ impl<T> Few<T> {
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for InlineVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -81,7 +81,7 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for InlineVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.0 {
             Held::Nothing => &mut [],
@@ -91,65 +91,65 @@ impl<T> DerefMut for Few<T> {
     }
 }
 
-impl<T> Default for Few<T> {
-    fn default() -> Few<T> {
-        Few::new()
+impl<T> Default for InlineVec<T> {
+    fn default() -> InlineVec<T> {
+        InlineVec::new()
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Few<T> {
+impl<T: fmt::Debug> fmt::Debug for InlineVec<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl<T: PartialEq> PartialEq for Few<T> {
-    fn eq(&self, other: &Few<T>) -> bool {
+impl<T: PartialEq> PartialEq for InlineVec<T> {
+    fn eq(&self, other: &InlineVec<T>) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for Few<T> {}
+impl<T: Eq> Eq for InlineVec<T> {}
 
-impl<T: PartialEq, const N: usize> PartialEq<[T; N]> for Few<T> {
+impl<T: PartialEq, const N: usize> PartialEq<[T; N]> for InlineVec<T> {
     fn eq(&self, other: &[T; N]) -> bool {
         **self == other[..]
     }
 }
 
-impl<T: PartialEq> PartialEq<Vec<T>> for Few<T> {
+impl<T: PartialEq> PartialEq<Vec<T>> for InlineVec<T> {
     fn eq(&self, other: &Vec<T>) -> bool {
         **self == other[..]
     }
 }
 
-impl<T> From<Vec<T>> for Few<T> {
-    fn from(many: Vec<T>) -> Few<T> {
-        if many.len() > 1 { Few(Held::Many(many)) } else { many.into_iter().collect() }
+impl<T> From<Vec<T>> for InlineVec<T> {
+    fn from(many: Vec<T>) -> InlineVec<T> {
+        if many.len() > 1 { InlineVec(Held::Many(many)) } else { many.into_iter().collect() }
     }
 }
 
-impl<T, const N: usize> From<[T; N]> for Few<T> {
-    fn from(things: [T; N]) -> Few<T> {
+impl<T, const N: usize> From<[T; N]> for InlineVec<T> {
+    fn from(things: [T; N]) -> InlineVec<T> {
         things.into_iter().collect()
     }
 }
 
-impl<T> Extend<T> for Few<T> {
+impl<T> Extend<T> for InlineVec<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, things: I) {
         things.into_iter().for_each(|thing| self.push(thing));
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Few<T> {
-        let mut few = Few::new();
+impl<T> FromIterator<T> for InlineVec<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> InlineVec<T> {
+        let mut few = InlineVec::new();
         few.extend(things);
         few
     }
 }
 
-impl<T> IntoIterator for Few<T> {
+impl<T> IntoIterator for InlineVec<T> {
     type Item = T;
     type IntoIter = iter::Chain<option::IntoIter<T>, vec::IntoIter<T>>;
 
@@ -163,7 +163,7 @@ impl<T> IntoIterator for Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Few<T> {
+impl<'a, T> IntoIterator for &'a InlineVec<T> {
     type Item = &'a T;
     type IntoIter = slice::Iter<'a, T>;
 
@@ -172,7 +172,7 @@ impl<'a, T> IntoIterator for &'a Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a mut Few<T> {
+impl<'a, T> IntoIterator for &'a mut InlineVec<T> {
     type Item = &'a mut T;
     type IntoIter = slice::IterMut<'a, T>;
 
@@ -189,9 +189,9 @@ mod tests {
     fn behaves_like_a_vector() {
         for count in 0..5 {
             let vector: Vec<usize> = (0..count).collect();
-            let mut few: Few<usize> = vector.iter().copied().collect();
+            let mut few: InlineVec<usize> = vector.iter().copied().collect();
             assert_eq!(few, vector);
-            assert_eq!(few, Few::from(vector.clone()));
+            assert_eq!(few, InlineVec::from(vector.clone()));
             assert_eq!((few.len(), few.is_empty()), (count, count == 0));
             assert_eq!(few.clone().into_iter().collect::<Vec<_>>(), vector);
             assert_eq!(few.clone().into_vec(), vector);

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use super::deferred_free::Lasting;
 use super::exchange::Exchange;
 use super::run::{Endings, Run};
-use crate::groups::{Chosen, MOST_WEIGHT, Wish};
+use crate::groups::{Chosen, MOST_WEIGHT, PlanPreference};
 
 /// The lines of a communicator.
-pub(crate) struct Lines {
-    lines: BTreeMap<u64, Line>,
+pub(crate) struct PlanQueues {
+    queues: BTreeMap<u64, PlanQueue>,
     /// Where calls of a shape find theirs; or why the MPI's own serves them.
     places: PlanStore<RawCall, Result<u64, Reason>>,
     /// Those of calls whose ranks know their own counts only: one for each collective.
@@ -24,7 +24,7 @@ pub(crate) struct Lines {
 }
 
 /// Runs of one plan, one after the other.
-struct Line {
+struct PlanQueue {
     means: Means,
     /// What a persistent request asks for.
     asked: Option<Rc<Lasting>>,
@@ -41,27 +41,27 @@ enum Means {
     Exchange(Box<Exchange>),
 }
 
-impl Default for Lines {
-    fn default() -> Lines {
-        Lines { lines: BTreeMap::new(), places: PlanStore::new(MOST_WEIGHT), exchanges: Vec::new(), made: 0 }
+impl Default for PlanQueues {
+    fn default() -> PlanQueues {
+        PlanQueues { queues: BTreeMap::new(), places: PlanStore::new(MOST_WEIGHT), exchanges: Vec::new(), made: 0 }
     }
 }
 
-impl Lines {
+impl PlanQueues {
     /// Whether a run is under way.
     pub(super) fn busy(&self) -> bool {
-        self.lines.values().any(|line| !line.runs.is_empty())
+        self.queues.values().any(|line| !line.runs.is_empty())
     }
 
     /// Whether a request is that of a run under way.
     pub(super) fn has(&self, request: Handle) -> bool {
-        self.lines.values().any(|line| line.runs.iter().any(|run| run.request() == request))
+        self.queues.values().any(|line| line.runs.iter().any(|run| run.request() == request))
     }
 
     /// Moves all runs on.
     pub(super) fn step(&mut self, endings: &Endings) {
-        self.lines.values_mut().for_each(|line| line.step(endings));
-        self.lines.retain(|_, line| line.wanted || !line.runs.is_empty());
+        self.queues.values_mut().for_each(|line| line.step(endings));
+        self.queues.retain(|_, line| line.wanted || !line.runs.is_empty());
     }
 
     /// The line for non-blocking calls of a shape.
@@ -69,13 +69,13 @@ impl Lines {
         &mut self,
         comm: &RawComm,
         call: &RawCall,
-        wish: Wish<'_>,
-        meanwhile: impl Fn(&mut Lines),
+        preference: PlanPreference<'_>,
+        on_idle: impl Fn(&mut PlanQueues),
     ) -> Result<u64, Unserved> {
         if let Some(known) = self.places.get(call) {
             return known.clone().map_err(Unserved::from);
         }
-        let place = match self.make(comm, call, wish, meanwhile)? {
+        let place = match self.make(comm, call, preference, on_idle)? {
             Ok(plan) => Ok(self.add(plan, None)),
             Err(why) => Err(why),
         };
@@ -90,11 +90,11 @@ impl Lines {
         &mut self,
         comm: &RawComm,
         asked: Lasting,
-        wish: Option<Wish<'_>>,
-        meanwhile: impl Fn(&mut Lines),
+        preference: Option<PlanPreference<'_>>,
+        on_idle: impl Fn(&mut PlanQueues),
     ) -> Result<u64, Unserved> {
-        let means = match wish {
-            Some(wish) => self.make(comm, &asked.task.call, wish, meanwhile)??,
+        let means = match preference {
+            Some(preference) => self.make(comm, &asked.task.call, preference, on_idle)??,
             None => Means::Nothing,
         };
         Ok(self.add(means, Some(Rc::new(asked))))
@@ -105,13 +105,14 @@ impl Lines {
         &mut self,
         comm: &RawComm,
         asked: Lasting,
-        wish: Wish<'_>,
-        finish: impl FnOnce(&mut RawPlan, &mut Lines) -> Result<(), Unserved>,
+        preference: PlanPreference<'_>,
+        finish: impl FnOnce(&mut RawPlan, &mut PlanQueues) -> Result<(), Unserved>,
     ) -> Result<u64, Unserved> {
         let call = &asked.task.call;
-        let choice = wish.choice_for_own_counts(comm, call)?;
+        let choice = preference.choice_for_own_counts(comm, call)?;
         let plan = neighborhood::plan(comm, call, &choice, |plan| finish(plan, self))?;
-        let settled = wish.along.map(|hood| hood.choice(call.collective)).filter(|(settled, _)| **settled == choice);
+        let settled =
+            preference.along.map(|hood| hood.choice(call.collective)).filter(|(settled, _)| **settled == choice);
         let why = settled.map_or_else(|| plan.why(), |(_, why)| why.to_owned());
         let chosen = Chosen { algorithm: choice.to_string(), why };
         Ok(self.add(Means::Plan(plan, chosen), Some(Rc::new(asked))))
@@ -122,7 +123,7 @@ impl Lines {
         &mut self,
         comm: &RawComm,
         task: &Task,
-        wish: Wish<'_>,
+        preference: PlanPreference<'_>,
         tells: bool,
     ) -> Result<u64, Unserved> {
         let collective = task.call.collective;
@@ -131,15 +132,15 @@ impl Lines {
             Some(line) => line,
             None => {
                 // What every rank finds alike is found before anything is made.
-                wish.choice_for_own_counts(comm, &task.call)?;
+                preference.choice_for_own_counts(comm, &task.call)?;
                 let words = if tells { task.counts().map(<[usize]>::len) } else { None };
-                let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, wish, words)?)), None);
+                let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, preference, words)?)), None);
                 self.exchanges.push((collective, line));
                 line
             }
         };
-        if let Some(Line { means: Means::Exchange(exchange), .. }) = self.lines.get_mut(&line) {
-            exchange.prepare(comm, &task.call, wish)?;
+        if let Some(PlanQueue { means: Means::Exchange(exchange), .. }) = self.queues.get_mut(&line) {
+            exchange.prepare(comm, &task.call, preference)?;
         }
         Ok(line)
     }
@@ -153,7 +154,7 @@ impl Lines {
 
     fn add(&mut self, means: Means, asked: Option<Rc<Lasting>>) -> u64 {
         self.made += 1;
-        self.lines.insert(self.made, Line { means, asked, wanted: true, runs: VecDeque::new() });
+        self.queues.insert(self.made, PlanQueue { means, asked, wanted: true, runs: VecDeque::new() });
         self.made
     }
 
@@ -162,35 +163,35 @@ impl Lines {
         &mut self,
         comm: &RawComm,
         call: &RawCall,
-        wish: Wish<'_>,
-        meanwhile: impl Fn(&mut Lines),
+        preference: PlanPreference<'_>,
+        on_idle: impl Fn(&mut PlanQueues),
     ) -> Result<Result<Means, Reason>, Unserved> {
-        let lines = RefCell::new(self);
-        let made = wish.plan(|options| comm.plan_while(call, options, &|| meanwhile(&mut lines.borrow_mut())))?;
+        let queues = RefCell::new(self);
+        let made = preference.plan(|options| comm.plan_while(call, options, &|| on_idle(&mut queues.borrow_mut())))?;
         Ok(made.map(|(plan, chosen)| Means::Plan(plan, chosen)))
     }
 
     /// There are no more runs to come.
     pub(super) fn forget(&mut self, line: u64) {
-        if let Some(known) = self.lines.get_mut(&line) {
+        if let Some(known) = self.queues.get_mut(&line) {
             known.wanted = false;
         }
     }
 
     /// What a persistent request asks for.
     pub(super) fn asked(&self, line: u64) -> Option<Rc<Lasting>> {
-        self.lines.get(&line)?.asked.clone()
+        self.queues.get(&line)?.asked.clone()
     }
 
     /// Puts a run into its line.
     pub(super) fn push(&mut self, line: u64, run: Run) {
-        if let Some(line) = self.lines.get_mut(&line) {
+        if let Some(line) = self.queues.get_mut(&line) {
             line.runs.push_back(run);
         }
     }
 }
 
-impl Line {
+impl PlanQueue {
     fn step(&mut self, endings: &Endings) {
         while let Some(run) = self.runs.front_mut() {
             let outcome = match self.means.step(endings.mpi(), run) {

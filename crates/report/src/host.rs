@@ -9,7 +9,7 @@ use crate::whole::Part;
 
 /// Where a rank ran, and beside whom.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Place {
+pub struct RankHost {
     /// The name of its machine.
     pub machine: String,
     /// The cores that it may run on.
@@ -115,7 +115,7 @@ mod tests {
 
     fn rank(machine: &str, cores: &[usize], own_seconds: f64, all_seconds: f64) -> Part {
         let place =
-            Place { machine: machine.into(), cores: cores.to_vec(), quota: cores.len(), own_seconds, all_seconds };
+            RankHost { machine: machine.into(), cores: cores.to_vec(), quota: cores.len(), own_seconds, all_seconds };
         Part { place, seconds: 1.0, ..Part::default() }
     }
 

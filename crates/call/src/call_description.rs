@@ -12,7 +12,7 @@ use crate::types::Types;
 
 /// What the arguments of a call say; noted while they are read, if somebody wants to know.
 #[derive(Default)]
-pub struct Said {
+pub struct CallDescription {
     /// Between the parentheses.
     arguments: OnceCell<String>,
     /// Where ranks know their own counts only: bytes for each rank, and from each.
@@ -22,7 +22,7 @@ pub struct Said {
 /// More counts than this are not written out one by one.
 const WRITTEN: usize = 8;
 
-impl Said {
+impl CallDescription {
     pub(crate) fn note(&self, arguments: &[Option<String>]) {
         let known: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
         let _ = self.arguments.set(known.join(", "));
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_phrase() {
-        let said = Said::default();
+        let said = CallDescription::default();
         said.note(&[Some("root 1".into()), None, Some("4 x double".into()), Some("sum".into())]);
         assert_eq!(said.words("MPI_Reduce", false), "MPI_Reduce(root 1, 4 x double, sum)");
         assert_eq!(said.words("MPI_Reduce_c", false), said.words("MPI_Reduce", false));
         let refused = said.words("MPI_Reduce", true);
         assert_eq!(refused, "MPI_Reduce(root 1, 4 x double, sum, an argument that MPI refuses)");
-        assert_eq!(Said::default().words("MPI_Barrier", false), "MPI_Barrier()");
+        assert_eq!(CallDescription::default().words("MPI_Barrier", false), "MPI_Barrier()");
     }
 
     #[test]
