@@ -334,8 +334,16 @@ impl Evidence {
     /// The machine's name and what was found out about it, if anything was: `generic, fitted here: between nodes 512 us and 1.04 GB/s, the rest as
     /// on generic`.
     pub fn fitted_words(&self) -> Option<String> {
-        let Machine { name, description, .. } = &self.machine;
-        (self.fit != Fit::default()).then(|| format!("{name}: {description}"))
+        (self.fit != Fit::default()).then(|| self.machine.to_string())
+    }
+
+    /// The machine as this job has found it; none if it has found out nothing. A network that nobody has measured is marked as assumed.
+    pub fn fitted_machine(&self) -> Option<Machine> {
+        let mut machine = (self.fit != Fit::default()).then(|| self.machine.clone())?;
+        if let Some(network) = machine.levels.first_mut().filter(|_| self.fit.far.is_none()) {
+            network.assumed = true;
+        }
+        Some(machine)
     }
 
     /// The algorithm for a problem with blocks, or a vector, of so many bytes, where ranks of a node share memory. Sizes between two

@@ -31,6 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use allhands_model::Machine;
 use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 
 pub use crate::choose::check_named;
@@ -344,8 +345,8 @@ impl RawComm {
         self.0.lessons()
     }
 
-    /// What was found out of the machine when the job began, in words, if anything was.
-    pub fn fitted(&self) -> Option<String> {
+    /// The machine as the job has found it when it began, if it has found out anything.
+    pub fn fitted(&self) -> Option<Machine> {
         self.0.fitted()
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use allhands_model::Machine;
 use allhands_schedule::{Choice, Collective, Expression, Problem};
 
 use super::{Comm, PlanRequest};
@@ -81,9 +82,9 @@ impl Comm {
         Ok(Some(Turn { told, ..learner.turn(topic, since) }))
     }
 
-    /// See [`Evidence::fitted_words`](crate::Evidence::fitted_words).
-    pub(crate) fn fitted(&self) -> Option<String> {
-        self.evidence.borrow().fitted_words()
+    /// See [`Evidence::fitted_machine`](crate::Evidence::fitted_machine).
+    pub(crate) fn fitted(&self) -> Option<Machine> {
+        self.evidence.borrow().fitted_machine()
     }
 
     /// How long the turn took that was given last, on this rank.

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use allhands_model::Machine;
+
 use super::Pace;
+use crate::choose::machine_file;
 use crate::error::{Error, Result};
 use crate::tuning::{Cell, Tuning, TuningError};
 
@@ -81,6 +84,8 @@ pub struct Memory {
     transport: String,
     /// Whether the user has named it: then it may be a site's, which users cannot write.
     named: bool,
+    /// Whether it is only read.
+    frozen: bool,
 }
 
 /// Others have the file for less than this.
@@ -102,7 +107,7 @@ impl Memory {
                 folder.join(format!("{}-{}.toml", slug(&machine()), slug(transport)))
             }
         };
-        Some(Memory { path, transport: transport.into(), named })
+        Some(Memory { path, transport: transport.into(), named, frozen: *setting == Setting::Frozen })
     }
 
     /// Where it is.
@@ -136,18 +141,22 @@ impl Memory {
     /// let memory = Memory::of(&Setting::On { file: Some(file.clone()) }, "MPICH 5.0.1").unwrap();
     /// let time = Time { algorithm: "nap".into(), median_us: 3.0, p10_us: 2.9, p90_us: 3.3, samples: 16 };
     /// let cell = Cell { collective: "allreduce".into(), nodes: 2, ranks_per_node: 4, bytes: 64, times: vec![time] };
-    /// memory.keep(vec![cell], &[("machine", "2 us between nodes")])?;
+    /// memory.keep(vec![cell], None)?;
     /// let kept: Tuning = std::fs::read_to_string(&file).unwrap().parse().unwrap();
     /// assert_eq!((kept.cells.len(), kept.transport.as_str()), (1, "MPICH 5.0.1"));
     /// # std::fs::remove_file(file).unwrap();
     /// # Ok::<(), String>(())
     /// ```
-    pub fn keep(&self, cells: Vec<Cell>, about: &[(&str, &str)]) -> std::result::Result<(), String> {
-        if cells.is_empty() {
+    pub fn keep(&self, cells: Vec<Cell>, machine: Option<&Machine>) -> std::result::Result<(), String> {
+        if self.frozen {
             return Ok(());
         }
         let path = self.path.display();
-        match self.merged(cells, about) {
+        let kept = match cells.is_empty() {
+            true => Ok(()),
+            false => self.merged(cells, machine),
+        };
+        match kept.and_then(|()| machine.map_or(Ok(()), |machine| self.keep_machine(machine))) {
             Ok(()) => Ok(()),
             // A site's file is the site's.
             Err(error)
@@ -162,10 +171,8 @@ impl Memory {
         }
     }
 
-    fn merged(&self, cells: Vec<Cell>, about: &[(&str, &str)]) -> std::io::Result<()> {
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder)?;
-        }
+    fn merged(&self, cells: Vec<Cell>, machine: Option<&Machine>) -> std::io::Result<()> {
+        self.make_folder()?;
         let beside = |ending: &str| PathBuf::from(format!("{}{ending}", self.path.display()));
         let _lock = locked(&beside(".lock"))?;
         let mut known = match self.text().unwrap_or_default().map(|text| text.parse::<Tuning>()) {
@@ -181,17 +188,44 @@ impl Memory {
             }
         };
         known.learn(cells);
-        for (key, value) in about {
-            known.about.insert((*key).into(), (*value).into());
-        }
-        let part = beside(&format!(".{}.part", std::process::id()));
-        let written = File::create(&part).and_then(|mut file| file.write_all(known.to_string().as_bytes()));
-        let written = written.and_then(|()| fs::rename(&part, &self.path));
-        if written.is_err() {
-            let _ = fs::remove_file(&part);
-        }
-        written
+        let words = machine.map_or("as assumed".into(), Machine::to_string);
+        known.about.insert("machine".into(), words);
+        write_beside(&self.path, &known.to_string())
     }
+
+    /// Keeps the machine beside what was learned on it, for `allhands simulate --machine` and for who names both. What a job on one node
+    /// assumes of the network replaces nothing that one on several has measured.
+    fn keep_machine(&self, machine: &Machine) -> std::io::Result<()> {
+        let path = machine_file(&self.path);
+        let known = fs::read_to_string(&path).ok().and_then(|text| Machine::parse(&text).ok());
+        let assumes = |machine: &Machine| machine.levels.first().is_none_or(|network| network.assumed);
+        if assumes(machine) && known.is_some_and(|known| !assumes(&known)) {
+            return Ok(());
+        }
+        self.make_folder()?;
+        write_beside(
+            &path,
+            &machine.to_text("a few messages when a job began, and for the rest the machine it is named after"),
+        )
+    }
+
+    fn make_folder(&self) -> std::io::Result<()> {
+        match self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => fs::create_dir_all(folder),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes a file under another name and renames it: nobody reads half of it.
+fn write_beside(path: &Path, text: &str) -> std::io::Result<()> {
+    let part = PathBuf::from(format!("{}.{}.part", path.display(), std::process::id()));
+    let written = File::create(&part).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = written.and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
 }
 
 /// A lock on a file, which ends with what is returned. Who cannot lock goes on: some file systems have no locks.
@@ -263,7 +297,7 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     for size in 0..8 {
-                        at(path).keep(vec![cell(8 * job + size, "nap")], &[]).unwrap();
+                        at(path).keep(vec![cell(8 * job + size, "nap")], None).unwrap();
                     }
                 });
             }
@@ -273,25 +307,48 @@ mod tests {
     }
 
     #[test]
+    fn a_job_on_one_node_leaves_the_network_that_another_has_measured() {
+        let folder = fresh("machine");
+        let path = folder.join("learned.toml");
+        let kept = || Machine::parse(&fs::read_to_string(folder.join("learned.machine.toml")).unwrap()).unwrap();
+        let machine = |name: &str, assumed| {
+            let mut machine = Machine { name: name.into(), ..Machine::shipped("generic").unwrap() };
+            machine.levels[0].assumed = assumed;
+            machine
+        };
+        for (found, left) in [
+            (machine("one node", true), "one node"),
+            (machine("two nodes", false), "two nodes"),
+            (machine("one node again", true), "two nodes"),
+            (machine("three nodes", false), "three nodes"),
+        ] {
+            at(&path).keep(vec![], Some(&found)).unwrap();
+            assert_eq!(kept().name, left);
+        }
+        assert!(!path.exists(), "nothing else was learned");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn what_cannot_be_used_is_kept_aside_and_other_versions_are_left() {
         let folder = fresh("damaged");
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("learned.toml");
-        at(&path).keep(vec![cell(8, "nap"), cell(16, "nap")], &[("machine", "here")]).unwrap();
+        at(&path).keep(vec![cell(8, "nap"), cell(16, "nap")], Some(&Machine::shipped("generic").unwrap())).unwrap();
         let whole = fs::read_to_string(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        at(&path).keep(vec![cell(32, "nap")], &[]).unwrap();
+        at(&path).keep(vec![cell(32, "nap")], None).unwrap();
         assert_eq!(known(&path).cells.len(), 1);
         assert_eq!(fs::read_to_string(folder.join("learned.toml.unused")).unwrap(), whole[..whole.len() / 2]);
         fs::write(&path, "schema = 99\n").unwrap();
-        let refused = at(&path).keep(vec![cell(32, "nap")], &[]).unwrap_err();
+        let refused = at(&path).keep(vec![cell(32, "nap")], None).unwrap_err();
         assert!(refused.contains("of another version, which is left as it is"), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "schema = 99\n");
         // A folder stands where the file should be: no job fails by it.
         let taken = folder.join("taken.toml");
         fs::create_dir(&taken).unwrap();
         assert!(
-            at(&taken).keep(vec![cell(8, "nap")], &[]).unwrap_err().contains("name another file in ALLHANDS_LEARN")
+            at(&taken).keep(vec![cell(8, "nap")], None).unwrap_err().contains("name another file in ALLHANDS_LEARN")
         );
         fs::remove_dir_all(folder).unwrap();
     }
@@ -300,8 +357,8 @@ mod tests {
     fn what_is_newer_counts_and_what_only_the_older_knows_stays() {
         let folder = fresh("newer");
         let path = folder.join("learned.toml");
-        at(&path).keep(vec![cell(8, "nap"), cell(64, "nap")], &[]).unwrap();
-        at(&path).keep(vec![cell(8, "recursive-doubling")], &[]).unwrap();
+        at(&path).keep(vec![cell(8, "nap"), cell(64, "nap")], None).unwrap();
+        at(&path).keep(vec![cell(8, "recursive-doubling")], None).unwrap();
         let known = known(&path);
         let names = |cell: &Cell| cell.times.iter().map(|time| time.algorithm.clone()).collect::<Vec<_>>();
         assert_eq!(known.cells.len(), 2);

@@ -28,7 +28,7 @@
 //! levels = 1
 //! ```
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Crowd, Level, Links, Machine, Protocol};
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ use crate::{Error, Result};
 /// The schema that this version reads.
 const SCHEMA: u32 = 2;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     schema: u32,
@@ -44,48 +44,56 @@ struct Text {
     description: String,
     /// Of the rates below.
     source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ports: Option<usize>,
     combine_ns_per_byte: f64,
     copy_ns_per_byte: f64,
     level: Vec<LevelText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<LinksText>,
     end: EndText,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct EndText {
     levels: usize,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct LevelText {
     name: String,
     #[serde(default)]
     assumed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     holds_ranks: Option<usize>,
     #[serde(default)]
     meeting_us: f64,
     short: ProtocolText,
+    #[serde(skip_serializing_if = "Option::is_none")]
     eager: Option<ProtocolText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rendezvous: Option<ProtocolText>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ProtocolText {
+    #[serde(skip_serializing_if = "Option::is_none")]
     from_bytes: Option<u64>,
     latency_us: f64,
     ns_per_byte: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     overhead_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     crowd: Option<CrowdText>,
     #[serde(default)]
     injection_ns_per_byte: f64,
     source: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct CrowdText {
     ranks: usize,
@@ -93,7 +101,7 @@ struct CrowdText {
     ns_per_byte: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct LinksText {
     node_ns_per_byte: f64,
@@ -154,9 +162,69 @@ impl Machine {
         machine.check()?;
         Ok(machine)
     }
+
+    /// The machine as a file that [`Machine::parse`] reads. All of its numbers get the same source, in a sentence.
+    ///
+    /// ```
+    /// use allhands_model::Machine;
+    /// let lassen = Machine::shipped("lassen")?;
+    /// let again = Machine::parse(&lassen.to_text("as shipped"))?;
+    /// assert_eq!((again.name, again.levels.len()), (lassen.name, lassen.levels.len()));
+    /// # Ok::<(), allhands_model::Error>(())
+    /// ```
+    pub fn to_text(&self, source: &str) -> String {
+        let text = Text {
+            schema: SCHEMA,
+            name: self.name.clone(),
+            description: self.description.clone(),
+            source: source.into(),
+            ports: self.ports,
+            combine_ns_per_byte: self.combine / NS,
+            copy_ns_per_byte: self.copy / NS,
+            level: self.levels.iter().map(|level| LevelText::new(level, source)).collect(),
+            links: self.links.as_ref().map(|links| LinksText {
+                node_ns_per_byte: links.node / NS,
+                core_ns_per_byte: links.core / NS,
+                core_latency_us: links.core_latency / US,
+                leaf_nodes: links.leaves.clone(),
+                source: source.into(),
+            }),
+            end: EndText { levels: self.levels.len() },
+        };
+        toml::to_string(&text).expect("numbers, texts and lists of them are TOML")
+    }
 }
 
 impl LevelText {
+    fn new(level: &Level, source: &str) -> LevelText {
+        let text = |index: usize| {
+            let protocol = level.protocols.get(index)?;
+            Some(ProtocolText {
+                from_bytes: index.checked_sub(1).map(|before| level.protocols[before].up_to.saturating_add(1)),
+                latency_us: protocol.latency / US,
+                ns_per_byte: protocol.per_byte / NS,
+                overhead_us: Some(protocol.overhead / US),
+                crowd: protocol.crowd.map(|crowd| CrowdText {
+                    ranks: crowd.ranks,
+                    latency_us: crowd.latency / US,
+                    ns_per_byte: crowd.per_byte / NS,
+                }),
+                injection_ns_per_byte: protocol.injection / NS,
+                source: source.into(),
+            })
+        };
+        let waits = |index: usize| level.protocols.get(index).is_some_and(|protocol| protocol.rendezvous);
+        LevelText {
+            name: level.name.clone(),
+            assumed: level.assumed,
+            holds_ranks: level.holds,
+            meeting_us: level.meeting / US,
+            short: text(0).expect("a level has a protocol: it was checked"),
+            eager: text(1).filter(|_| !waits(1)),
+            rendezvous: if waits(1) { text(1) } else { text(2) },
+        }
+    }
+
     fn level(&self) -> Level {
         let given = [Some((&self.short, false)), self.eager.as_ref().map(|eager| (eager, false))];
         let given: Vec<(&ProtocolText, bool)> =
@@ -275,6 +343,35 @@ mod tests {
         let silent = error(&text.replace("source = 's'\n", "source = ' '\n"));
         assert!(silent.contains("source: says nothing"), "{silent}");
         assert!(error("schema 1\n[end]\nlevels = 1").contains("line 1"));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for name in Machine::shipped_names() {
+            let machine = Machine::shipped(name).unwrap();
+            let text = machine.to_text("a test");
+            let again = Machine::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+            let rounded = |machine: &Machine| {
+                let digits = |seconds: f64| format!("{seconds:.9e}");
+                let protocol = |one: &Protocol| {
+                    let crowd = one.crowd.map(|crowd| (crowd.ranks, digits(crowd.latency), digits(crowd.per_byte)));
+                    let times = [one.latency, one.per_byte, one.overhead, one.injection].map(digits);
+                    (one.up_to, one.rendezvous, times, crowd)
+                };
+                let level = |one: &Level| {
+                    let protocols: Vec<_> = one.protocols.iter().map(protocol).collect();
+                    (one.name.clone(), one.assumed, one.holds, digits(one.meeting), protocols)
+                };
+                let links = machine
+                    .links
+                    .as_ref()
+                    .map(|links| ([links.node, links.core, links.core_latency].map(digits), links.leaves.clone()));
+                let levels: Vec<_> = machine.levels.iter().map(level).collect();
+                let words = (machine.name.clone(), machine.description.clone());
+                (words, machine.ports, digits(machine.combine), digits(machine.copy), levels, links)
+            };
+            assert_eq!(rounded(&again), rounded(&machine), "{name}");
+        }
     }
 
     #[test]

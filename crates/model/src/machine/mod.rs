@@ -6,6 +6,8 @@ mod shipped;
 
 pub use fit::{Fit, Measured};
 
+use std::fmt;
+
 use crate::{Error, Result};
 
 /// A machine: the cost of messages by level, of copying and combining, and of what is shared.
@@ -35,6 +37,13 @@ pub struct Machine {
     pub levels: Vec<Level>,
     /// The switches, where they are told.
     pub links: Option<Links>,
+}
+
+/// Its name and what it is: `lassen: POWER9 nodes ...`.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.description)
+    }
 }
 
 /// What messages between ranks that share a region cost, but no smaller one.

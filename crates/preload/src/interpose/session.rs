@@ -170,12 +170,8 @@ impl Session {
 
     /// Keeps what was learned for the next job, as far as this rank took part in it.
     fn keep(&self, lessons: &Lessons) {
-        let cells = lessons.cells();
-        if cells.is_empty() {
-            return;
-        }
         if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
-            && let Err(fact) = memory.keep(cells, &[("machine", lessons.machine.as_deref().unwrap_or("as assumed"))])
+            && let Err(fact) = memory.keep(lessons.cells(), lessons.machine.as_ref())
         {
             eprintln!("allhands: {fact}");
         }

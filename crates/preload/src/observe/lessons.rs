@@ -2,6 +2,7 @@
 
 use allhands::Cell;
 use allhands::learn::Lesson;
+use allhands_model::Machine;
 use allhands_schedule::Topology;
 
 /// What was learned on one communicator.
@@ -20,7 +21,7 @@ pub(crate) struct Lessons {
     /// Seconds that were spent on no call in particular: on plans, and on telling times.
     pub(crate) aside: f64,
     /// What was found out of the machine.
-    pub(crate) machine: Option<String>,
+    pub(crate) machine: Option<Machine>,
 }
 
 /// Fewer turns are not remembered.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use allhands_call::Communicator;
 use allhands_call::locks::lock;
+use allhands_model::Machine;
 use allhands_mpi::Mpi;
 use allhands_report::{Job, Learning, Lesson, Part, Tried, Whole};
 
@@ -54,7 +55,7 @@ impl Observer for Report {
     }
 
     fn learned(&self, lessons: &Lessons) {
-        *lock(&self.learned) = Some((lessons.machine.clone(), learning(lessons)));
+        *lock(&self.learned) = Some((lessons.machine.as_ref().map(Machine::to_string), learning(lessons)));
     }
 
     fn publishes(&self) {
