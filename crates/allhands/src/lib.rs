@@ -96,5 +96,5 @@ pub fn program_text(
 }
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

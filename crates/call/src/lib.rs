@@ -38,3 +38,9 @@ pub use numbers::Numbers;
 pub use operations::Object;
 pub use task::{Outcome, Staged, Task};
 pub use types::Types;
+
+/// The examples of the project's own pages, which no published crate can hold.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/libraries.md")]
+struct Pages;

@@ -75,3 +75,7 @@ pub use machine::{Crowd, Fit, Level, Links, Machine, Measured, Protocol};
 pub use memory::memory;
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};
 pub use sizes::Amount;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,3 +52,7 @@ pub use setting::{Factor, Setting};
 pub use text::line_of;
 pub use topology::Topology;
 pub use verify::{Fault, Report, Write, verify, verify_watched};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

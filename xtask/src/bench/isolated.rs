@@ -198,14 +198,16 @@ fn chapters(raw: &str) -> Result<Vec<Chapter>> {
         let [library, title, side] = fields[..] else {
             return Err(format!("{head:?} is not `MPI | world | side`; name a file of this command"));
         };
-        let chapter = match chapters.iter().position(|chapter| chapter.title == title) {
-            Some(known) => &mut chapters[known],
-            None => chapters.push_mut(Chapter { title: title.into(), measured: Vec::new() }),
-        };
-        let measured = match chapter.measured.iter().position(|measured| measured.library == library) {
-            Some(known) => &mut chapter.measured[known],
-            None => chapter.measured.push_mut(Measured { library: library.into(), ..Measured::default() }),
-        };
+        let known = chapters.iter().position(|chapter| chapter.title == title).unwrap_or(chapters.len());
+        if known == chapters.len() {
+            chapters.push(Chapter { title: title.into(), measured: Vec::new() });
+        }
+        let all = &mut chapters[known].measured;
+        let known = all.iter().position(|measured| measured.library == library).unwrap_or(all.len());
+        if known == all.len() {
+            all.push(Measured { library: library.into(), ..Measured::default() });
+        }
+        let measured = &mut all[known];
         add(printed, if side == OURS { &mut measured.ours } else { &mut measured.theirs })?;
     }
     Ok(chapters)

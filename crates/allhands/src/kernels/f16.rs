@@ -24,6 +24,7 @@ pub(super) fn forms<C: Arithmetic>(level: Level) -> Forms {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::arch::asm;
     use std::arch::x86_64::*;
     use std::mem::transmute;
 
@@ -66,13 +67,25 @@ mod x86 {
     #[inline]
     fn chunk_fp16<C: Arithmetic>(left: [u16; 32], right: [u16; 32]) -> [u16; 32] {
         // SAFETY: arrays and registers of one size, in which every pattern of bits is a value.
-        let halves = |items| unsafe { transmute::<[u16; 32], __m512h>(items) };
+        let halves = |items| unsafe { transmute::<[u16; 32], __m512i>(items) };
         let (left, right) = (halves(left), halves(right));
-        let result = if C::PRODUCT { _mm512_mul_ph(left, right) } else { _mm512_add_ph(left, right) };
-        let nans = _mm512_cmp_ph_mask::<_CMP_UNORD_Q>(result, result);
+        let (result, nans): (__m512i, __mmask32);
+        // By name, because Rust before 1.94 has no functions for these instructions.
+        // SAFETY: the function's features have them; they touch registers alone.
+        unsafe {
+            match C::PRODUCT {
+                true => {
+                    asm!("vmulph {0}, {1}, {2}", out(zmm_reg) result, in(zmm_reg) left, in(zmm_reg) right, options(pure, nomem, nostack, preserves_flags));
+                }
+                false => {
+                    asm!("vaddph {0}, {1}, {2}", out(zmm_reg) result, in(zmm_reg) left, in(zmm_reg) right, options(pure, nomem, nostack, preserves_flags));
+                }
+            }
+            asm!("vcmpph {0}, {1}, {1}, 3", out(kreg) nans, in(zmm_reg) result, options(pure, nomem, nostack, preserves_flags));
+        }
         let nan = _mm512_set1_epi16(F16::NAN as i16);
         // SAFETY: as above.
-        unsafe { transmute::<__m512i, [u16; 32]>(_mm512_mask_mov_epi16(_mm512_castph_si512(result), nans, nan)) }
+        unsafe { transmute::<__m512i, [u16; 32]>(_mm512_mask_mov_epi16(result, nans, nan)) }
     }
 
     /// Loops over chunks; what remains is computed in a chunk of its own, the same way.
