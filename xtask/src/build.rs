@@ -38,3 +38,13 @@ pub(crate) fn built(mut cargo: Command, arguments: &[&str]) -> Result<PathBuf> {
     });
     place.filter(|_| built.status.success()).ok_or_else(|| format!("failed: cargo build {}", arguments.join(" ")))
 }
+
+/// Runs a compiler of C, C++ or Fortran; what it says if it refuses.
+pub(crate) fn compile(mut command: Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let ended = command.output().map_err(|error| format!("{name} cannot be started ({error}); install it"))?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr))),
+    }
+}

@@ -89,7 +89,7 @@ fn in_c(library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
         let mut command = Command::new(compiler);
         command.args(STRICT).args(["-fsyntax-only", "-x", language, &format!("-std={dialect}")]);
         against(&mut command, library).arg(prefix.join("include/allhands.h"));
-        compile(command)?;
+        build::compile(command)?;
     }
     for (source, says) in PROGRAMS {
         let source = mpi::root().join(source);
@@ -100,7 +100,7 @@ fn in_c(library: &Library, prefix: &Path, flags: &[String]) -> Result<()> {
         // Who names none of the library's functions is not linked with it, and opens it.
         command.arg("-Wl,--as-needed").args(flags).args(["-Wl,--no-as-needed", "-ldl"]);
         with_mpi(&mut command, library);
-        compile(command)?;
+        build::compile(command)?;
         for ranks in RANKS {
             says_so(library, ranks, &program, says)?;
         }
@@ -176,16 +176,6 @@ fn against<'a>(command: &'a mut Command, library: &Library) -> &'a mut Command {
 fn with_mpi(command: &mut Command, library: &Library) {
     let folder = library.file.parent().unwrap_or(Path::new("/"));
     command.arg(&library.file).arg(format!("-Wl,-rpath,{0},-rpath-link,{0}", folder.display()));
-}
-
-fn compile(mut command: Command) -> Result<()> {
-    let ended = command.output().map_err(|error| {
-        format!("{} cannot be started ({error}); install a C and a C++ compiler", command.get_program().display())
-    })?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr)))
 }
 
 fn says_so(library: &Library, ranks: usize, program: &Path, says: &str) -> Result<()> {

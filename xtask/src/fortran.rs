@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Result;
 use crate::libraries::Library;
+use crate::{Result, build};
 
 /// A compiler with what it needs of a library.
 pub(crate) struct Fortran {
@@ -50,11 +50,7 @@ impl Fortran {
             command.arg("-I").arg(folder);
         }
         command.arg("-J").arg(modules).args(arguments).arg("-o").arg(program).args(&self.linked);
-        let ended = command.output().map_err(|error| format!("a compiler cannot be started ({error}): {command:?}"))?;
-        match ended.status.success() {
-            true => Ok(()),
-            false => Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr))),
-        }
+        build::compile(command)
     }
 }
 

@@ -14,6 +14,13 @@ use crate::Result;
 
 const TAG: &str = "XTASK_LAUNCH";
 
+static JOBS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many jobs were started so far.
+pub(crate) fn jobs() -> usize {
+    JOBS.load(Ordering::Relaxed)
+}
+
 /// A command under way.
 pub(crate) struct Job {
     line: String,
@@ -39,7 +46,6 @@ pub(crate) struct Ended {
 
 impl Job {
     pub(crate) fn start(mut command: Command) -> Result<Job> {
-        static JOBS: AtomicUsize = AtomicUsize::new(0);
         let tag = format!("{TAG}={}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
         let line = written(&command);
         command.env(TAG, &tag[TAG.len() + 1..]);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Result, debian, mpi};
+use crate::{Result, build, debian, mpi};
 
 /// A library with its launcher.
 pub(crate) struct Library {
@@ -171,11 +171,8 @@ impl Library {
             command.arg("-lstdc++");
         }
         command.arg(format!("-Wl,-rpath,{}", self.folder().display())).arg("-o").arg(&program);
-        match command.output() {
-            Ok(ended) if ended.status.success() => Ok(program),
-            Ok(ended) => Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr))),
-            Err(error) => Err(format!("cc cannot be started: {error}; install a C compiler")),
-        }
+        build::compile(command)?;
+        Ok(program)
     }
 
     /// The command that runs `program` on so many ranks.

@@ -23,9 +23,9 @@ mod test;
 
 use std::process::ExitCode;
 
-const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
+const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C] [--full]
        cargo xtask mpi
-       cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C]
+       cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C] [--full]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb |
                            --only probing|progress|alias|throws|shapes|mixed|learning]
@@ -43,7 +43,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
        cargo xtask cluster up|run|down|race|table ... (--help says more)
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of
-                the command itself, and all of the following
+                the command itself, what would be published, licences, and all of the following; --full leaves nothing out
   mpi           installs the MPI libraries of the tests, and mpi4py, in .mpi, unless they are there
   conformance   every algorithm inside jobs of 1, 2, 3, 4, 7 and 8 ranks, on every MPI library, with at least C cases each
   failures      a rank that is killed, no MPI, the wrong launcher: ended with a message, nothing left behind
@@ -54,7 +54,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C]
                 only is made shorter and kept in target/fuzz. --seed repeats one script, or begins there if N is given; --found
                 runs those that failed once; --theirs shortens what fails without us as well; --without leaves lines out that have such
                 a word, as `how=replace`, when that is known to fail
-  tells         what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
+  diagnostics   what the preload says of calls that differ between ranks, of ranks that are late, and what it compares
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else
                 skipped

@@ -1,12 +1,13 @@
 //! `cargo xtask test`: everything that has to pass.
 
 use std::fmt;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::conformance::{self, Args};
-use crate::{Result, browser, build, capi, diagnostics, failures, fuzz, header, mpi, preload};
+use crate::{Result, browser, build, capi, diagnostics, failures, fuzz, header, launch, mpi, preload};
 
 const STEPS: [&[&str]; 7] = [
     &["fmt", "--all", "--check"],
@@ -21,72 +22,146 @@ const STEPS: [&[&str]; 7] = [
     &["test", "--package", "allhands", "--lib", "--features", "loom", "models"],
 ];
 
-/// Stops at the first part that fails, and says which; in the end, how long each took.
+/// The crates that others can depend on.
+const PUBLISHED: [&str; 4] = ["allhands-schedule", "allhands-model", "allhands-mpi", "allhands"];
+
+/// Stops at the first part that fails, and says which; in the end, what there was, how long it took, and what was skipped.
 pub(crate) fn test(args: &Args) -> Result<()> {
-    let mut parts = Parts(Vec::new());
-    parts.time("installing MPIs", mpi::install)?;
-    parts.time("the header", header::check)?;
+    let mut all = Summary::default();
+    all.time("installing MPIs", mpi::install)?;
+    all.time("the header", header::check)?;
     for arguments in STEPS {
-        parts.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
+        let passed = all.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
+        all.tests += passed;
     }
-    parts.time("verify", || verify(&build::command()?))?;
+    let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
+    let pack = [&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat();
+    all.time("cargo package", || cargo(&pack))?;
+    let skipped = all.time("cargo deny", deny)?;
+    all.skipped.extend(skipped);
+    all.time("verify", || verify(&build::command()?, if args.full { "1..64" } else { "1..12" }))?;
     let program = conformance::build()?;
     let libraries = args.libraries()?;
-    parts.time("conformance", || conformance::run(&program, &libraries, args))?;
-    parts.time("failures", || failures::run(&program, &libraries))?;
-    parts.time("preload", || preload::run(&libraries))?;
-    parts.time("fuzz", || fuzz::run(&libraries))?;
-    parts.time("capi", || capi::run(&libraries))?;
-    parts.time("diagnostics", || diagnostics::run(&libraries))?;
-    parts.time("browser", browser::run)?;
-    let names: Vec<&str> = libraries.iter().map(|library| library.name).collect();
-    eprintln!("xtask: all passed, with {}; {parts}", names.join(", "));
+    all.time("conformance", || conformance::run(&program, &libraries, args))?;
+    all.time("failures", || failures::run(&program, &libraries))?;
+    all.time("preload", || preload::run(&libraries, args.full))?;
+    all.time("fuzz", || fuzz::run(&libraries))?;
+    all.time("capi", || capi::run(&libraries))?;
+    all.time("diagnostics", || diagnostics::run(&libraries))?;
+    all.time("browser", browser::run)?;
+    if !args.full {
+        all.skipped.push("numbers of ranks that MPIs have by turns, and the longest suites (--full runs them)".into());
+    }
+    all.libraries = libraries.iter().map(|library| library.name).collect();
+    eprintln!("xtask: {all}");
     Ok(())
 }
 
-/// What was done, and how long it took.
-struct Parts(Vec<(String, Duration)>);
+/// What was done, and how long each part took.
+#[derive(Default)]
+struct Summary {
+    parts: Vec<(String, Duration)>,
+    tests: usize,
+    libraries: Vec<&'static str>,
+    skipped: Vec<String>,
+}
 
-impl Parts {
+impl Summary {
     fn time<T>(&mut self, name: &str, part: impl FnOnce() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let outcome = part()?;
-        self.0.push((name.into(), began.elapsed()));
+        self.parts.push((name.into(), began.elapsed()));
         Ok(outcome)
     }
 }
 
-impl fmt::Display for Parts {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: Duration = self.0.iter().map(|(_, time)| time).sum();
-        let told = self.0.iter().filter(|(_, time)| time.as_secs() > 0);
-        let told: Vec<String> = told.map(|(name, time)| format!("{name} {}", time.as_secs())).collect();
-        write!(f, "seconds: {} in all; {}", all.as_secs(), told.join(", "))
+        let seconds: Duration = self.parts.iter().map(|(_, time)| time).sum();
+        let long = self.parts.iter().filter(|(_, time)| time.as_secs() > 0);
+        let long: Vec<String> = long.map(|(name, time)| format!("{name} {}", time.as_secs())).collect();
+        writeln!(f, "seconds: {}", long.join(", "))?;
+        writeln!(f, "skipped: {}", self.skipped.join("; "))?;
+        write!(
+            f,
+            "all passed: {} tests and {} jobs on {} in {} min {} s",
+            self.tests,
+            launch::jobs(),
+            self.libraries.join(", "),
+            seconds.as_secs() / 60,
+            seconds.as_secs() % 60
+        )
     }
 }
 
-fn cargo(arguments: &[&str]) -> Result<()> {
+/// Runs cargo; how many tests have passed.
+fn cargo(arguments: &[&str]) -> Result<usize> {
     let line = arguments.join(" ");
     eprintln!("xtask: cargo {line}");
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).env("RUSTDOCFLAGS", "-D warnings");
+    command.args(arguments).env("RUSTDOCFLAGS", "-D warnings").stdout(Stdio::piped());
     // Some tests compile against these, and run on them.
     command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi"));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("failed: cargo {line}")),
-        Err(error) => Err(format!("cargo cannot be started: {error}")),
+    let started = |error| format!("cargo cannot be started: {error}");
+    let mut child = command.spawn().map_err(started)?;
+    let printed = child.stdout.take().map(BufReader::new);
+    let mut passed = 0;
+    for said in printed.into_iter().flat_map(BufReader::lines).map_while(std::io::Result::ok) {
+        passed += passed_in(&said);
+        println!("{said}");
+    }
+    match child.wait().map_err(started)?.success() {
+        true => Ok(passed),
+        false => Err(format!("failed: cargo {line}")),
     }
 }
 
-/// A sweep of the command itself.
-fn verify(command: &Path) -> Result<()> {
-    let arguments = ["verify", "--ranks", "1..24"];
-    let line = arguments.join(" ");
-    eprintln!("xtask: allhands {line}");
-    match Command::new(command).args(arguments).status() {
+/// Of the last line of a test program: `test result: ok. 33 passed; 0 failed; ...`.
+fn passed_in(line: &str) -> usize {
+    let count = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed;"));
+    count.and_then(|(count, _)| count.parse().ok()).unwrap_or(0)
+}
+
+/// Licences, sources and known faults of dependencies; what of it was skipped, and why.
+fn deny() -> Result<Vec<String>> {
+    let deny = |words: &[&str]| Command::new(env!("CARGO")).arg("deny").args(words).output();
+    if !deny(&["--version"]).is_ok_and(|output| output.status.success()) {
+        return Ok(vec!["cargo deny (not installed: cargo install cargo-deny)".into()]);
+    }
+    let mut skipped = Vec::new();
+    for checks in [&["check", "licenses", "bans", "sources"][..], &["check", "advisories"]] {
+        let output = deny(checks).map_err(|error| format!("cargo deny cannot be started: {error}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            continue;
+        }
+        if said.contains("failed to fetch advisory database") {
+            skipped.push("cargo deny's advisories (their database cannot be reached)".into());
+            continue;
+        }
+        return Err(format!("failed: cargo deny {}\n{said}", checks.join(" ")));
+    }
+    Ok(skipped)
+}
+
+/// A sweep of the command itself; the tests of `allhands-schedule` have proved the same algorithms on more ranks.
+fn verify(command: &Path, ranks: &str) -> Result<()> {
+    eprintln!("xtask: allhands verify --ranks {ranks}");
+    match Command::new(command).args(["verify", "--ranks", ranks]).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("failed: allhands {line}")),
+        Ok(_) => Err(format!("failed: allhands verify --ranks {ranks}")),
         Err(error) => Err(format!("{} cannot be started: {error}", command.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passed_in;
+
+    #[test]
+    fn passed_tests_are_counted() {
+        assert_eq!(passed_in("test result: ok. 33 passed; 0 failed; 0 ignored; 0 measured; 101 filtered out"), 33);
+        assert_eq!(passed_in("test result: FAILED. 3 passed; 1 failed"), 0);
+        assert_eq!(passed_in("running 33 tests"), 0);
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::programs;
-use crate::Result;
 use crate::libraries::Library;
+use crate::{Result, build};
 
 /// What a driver's library is called, which driver is compiled, and on how many ranks it is tried.
 const DRIVERS: [(&str, &str, &[usize]); 4] = [
@@ -23,7 +23,7 @@ pub(super) fn run(allhands: &Path, library: &Library, folder: &Path) -> Result<(
         let mut command = Command::new("cc");
         command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", which]);
         command.arg(programs::sources().join("device/driver.c")).arg("-o").arg(&driver);
-        programs::compiled(command)?;
+        build::compile(command)?;
         for &ranks in sizes {
             programs::one(allhands, library, &program, "device", ranks, &[&driver.to_string_lossy()])?;
         }

@@ -43,7 +43,7 @@ const CALLED: usize = 10;
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What CI has time for.
+    /// What the test command has time for.
     Short,
     Full,
 }
@@ -114,9 +114,9 @@ pub(crate) fn by_hand(args: &Args) -> Result<()> {
     parts(&libraries, args.extent, args.part)
 }
 
-/// What CI runs.
-pub(crate) fn run(libraries: &[Library]) -> Result<()> {
-    parts(libraries, Extent::Short, None)
+/// What the test command runs.
+pub(crate) fn run(libraries: &[Library], full: bool) -> Result<()> {
+    parts(libraries, if full { Extent::Full } else { Extent::Short }, None)
 }
 
 fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()> {

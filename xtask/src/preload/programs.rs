@@ -10,7 +10,7 @@ use super::{Extent, device, exec, proven, report, requests, served_programs};
 use crate::fortran::Fortran;
 use crate::launch::launch;
 use crate::libraries::Library;
-use crate::{Result, mpi};
+use crate::{Result, build, mpi};
 
 const C: &str = "blocking";
 const FORTRAN: [&str; 3] = ["f77", "f90", MODERN];
@@ -157,7 +157,7 @@ pub(super) fn compile_c(library: &Library, folder: &Path, name: &str, source: &s
     command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"]).arg(&headers);
     command.arg("-I").arg(header.parent().unwrap_or(&headers)).arg(sources().join(source));
     command.arg(&library.file).args(["-lm", "-ldl"]).arg("-o").arg(&program);
-    compiled(command)?;
+    build::compile(command)?;
     Ok(Some(program))
 }
 
@@ -176,12 +176,4 @@ fn compile_fortran(fortran: &Fortran, library: &Library, source: &str, folder: &
     }
     fortran.compile(&arguments, folder, &program)?;
     Ok(program)
-}
-
-pub(super) fn compiled(mut command: Command) -> Result<()> {
-    let ended = command.output().map_err(|error| format!("a compiler cannot be started ({error}): {command:?}"))?;
-    match ended.status.success() {
-        true => Ok(()),
-        false => Err(format!("failed: {command:?}\n{}", String::from_utf8_lossy(&ended.stderr))),
-    }
 }
