@@ -7,7 +7,6 @@ mod commands;
 mod failure;
 mod host;
 mod job;
-mod plot;
 mod screen;
 
 use std::process::ExitCode;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::verdict::verdict;
 use super::{Format, names};
 use crate::failure::Result;
-use crate::plot::{self, Axis, Chart, Unit};
 use crate::screen;
+use allhands_plot::{self as plot, Axis, Chart, Unit};
 
 /// The times of one algorithm at one size, in microseconds.
 #[derive(Clone, Debug, Serialize)]

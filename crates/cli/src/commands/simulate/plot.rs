@@ -6,7 +6,7 @@ use allhands_model::Machine;
 use allhands_schedule::Collective;
 
 use super::SimulatedTime;
-use crate::plot::{self, Axis, Chart, Unit};
+use allhands_plot::{self as plot, Axis, Chart, Unit};
 
 /// Draws simulated times.
 pub(super) fn svg(lines: &[SimulatedTime], machine: &Machine) -> String {
