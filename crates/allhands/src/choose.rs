@@ -298,12 +298,12 @@ impl Evidence {
         Evidence { tuning, learned, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
     }
 
-    /// The same where all ranks together have so many cores, if that is known.
+    /// This evidence where all ranks together have so many cores, if that is known.
     pub(crate) fn on_cores(self, cores: usize) -> Evidence {
         Evidence { cores: Some(cores).filter(|cores| *cores > 0), ..self }
     }
 
-    /// The same where messages take as long as was found out.
+    /// This evidence with a machine on which messages take as long as was found out.
     pub(crate) fn fitted(self, fit: Fit) -> Evidence {
         let machine = self.machine.fitted(&fit);
         // What made no sense is as if nobody had tried.
@@ -311,7 +311,7 @@ impl Evidence {
         Evidence { machine, fit, ..self }
     }
 
-    /// The same with another tuning file.
+    /// This evidence with another tuning file.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Evidence {
         Evidence {
             tuning: Some(tuning),
@@ -353,7 +353,7 @@ impl Evidence {
         self.decide_within(problem, bytes, Allowance::default())
     }
 
-    /// The same where a rank may take only so much memory, or none is shared. With a limit on memory every size is decided for
+    /// As [`decide`](Evidence::decide), where a rank may take only so much memory, or none is shared. With a limit on memory every size is decided for
     /// itself.
     ///
     /// ```

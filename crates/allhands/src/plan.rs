@@ -425,7 +425,7 @@ impl<T: Element> Plan<T> {
         unsafe { self.run_at(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
     }
 
-    /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
+    /// Runs the plan once, with the input in the output's place: in an allgather at this rank's block, else from the start.
     pub fn run_in_place(&mut self, buffer: &mut [T]) -> Result<()> {
         let _inside = self.rank.enter();
         let core = self.core.borrow();

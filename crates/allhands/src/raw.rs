@@ -191,7 +191,7 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_mpi(handle)? })))
     }
 
-    /// The same for a communicator of which all ranks know by which call it was made: `creation` is the same on all its ranks, and never
+    /// Takes a communicator of which all ranks know by which call it was made: `creation` is the same on all its ranks, and never
     /// that of another communicator which has a rank with it in common. On one node nothing needs to be told then, and making one waits
     /// for nobody.
     ///
@@ -219,7 +219,7 @@ impl RawComm {
         self.plan_while(call, options, &|| ())
     }
 
-    /// The same; `on_idle` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
+    /// A plan, as by [`plan`](RawComm::plan); `on_idle` is done while other ranks are waited for, who may wait for what this rank has under way elsewhere.
     pub fn plan_while(&self, call: &RawCall, options: &Options, on_idle: &dyn Fn()) -> Result<RawPlan> {
         self.0.raw_plan(call, options, on_idle)
     }
@@ -431,7 +431,7 @@ impl RawPlan {
         unsafe { self.0.run_at(Buffers::Apart, input, output) }
     }
 
-    /// The same with the input in the output's place: in an allgather at this rank's block, else from the start.
+    /// Runs it once, with the input in the output's place: in an allgather at this rank's block, else from the start.
     ///
     /// # Safety
     /// As for [`run`](RawPlan::run), for the longer of both.
@@ -486,7 +486,7 @@ impl RawPlan {
         unsafe { self.0.start_at(Buffers::Apart, input, output) }
     }
 
-    /// The same with the input in the output's place.
+    /// Begins a run, with the input in the output's place.
     ///
     /// # Safety
     /// As for [`start`](RawPlan::start), for the longer of both.

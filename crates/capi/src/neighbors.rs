@@ -34,7 +34,7 @@ pub unsafe extern "C" fn allhands_neighbor_allgather_init(
     }
 }
 
-/// The same with blocks that differ in size: as `MPI_Neighbor_allgatherv_init`, with arrays of 64-bit numbers, which are read at once.
+/// A plan to gather blocks of different sizes from neighbours: as `MPI_Neighbor_allgatherv_init`, with arrays of 64-bit numbers, which are read at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn allhands_neighbor_allgatherv_init(
     sendbuf: *const c_void,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn allhands_neighbor_alltoall_init(
     }
 }
 
-/// The same with blocks that differ in size: as `MPI_Neighbor_alltoallv_init`, with arrays of 64-bit numbers, which are read at once.
+/// A plan to exchange blocks of different sizes with neighbours: as `MPI_Neighbor_alltoallv_init`, with arrays of 64-bit numbers, which are read at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn allhands_neighbor_alltoallv_init(
     sendbuf: *const c_void,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn allhands_neighbor_alltoallv_init(
     }
 }
 
-/// The same with blocks that differ in size and in datatype: as `MPI_Neighbor_alltoallw_init`, with displacements in bytes. The datatype of a block of
+/// A plan to exchange blocks of different sizes and datatypes with neighbours: as `MPI_Neighbor_alltoallw_init`, with displacements in bytes. The datatype of a block of
 /// nothing is not looked at.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn allhands_neighbor_alltoallw_init(

@@ -51,7 +51,7 @@ impl Allowance {
         (self.shares || !prepared.shares()) && self.check(prepared, amount).is_ok()
     }
 
-    /// The same of memory, for a choice that was asked for: what it takes, and what it may.
+    /// Refuses a choice that was asked for if it takes more memory than it may, saying how much each is.
     pub fn check(&self, prepared: &Prepared, amount: Amount) -> allhands_schedule::Result<()> {
         let Some(limit) = self.memory else { return Ok(()) };
         let needed = memory(prepared, amount);

@@ -64,7 +64,7 @@ impl Mpi {
         .map(|size| usize::try_from(size).unwrap_or_default())
     }
 
-    /// The same for any type that there may be: an `int` does not count the bytes of all.
+    /// `MPI_Type_size_x`: the bytes of one element of any datatype, also of one whose bytes an `int` cannot count.
     pub fn type_size_x(&self, datatype: Handle) -> Result<usize> {
         if let Some(type_size_x) = self.raw().type_size_x {
             let mut size = 0;

@@ -59,7 +59,7 @@ impl<T> InlineVec<T> {
         thing
     }
 
-    /// The same as a vector.
+    /// Its items in a vector.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
             Held::Nothing => Vec::new(),

@@ -351,7 +351,7 @@ impl Choice {
         self.parameters.given.iter().flat_map(|(_, setting)| setting.numbers()).collect()
     }
 
-    /// The same with other numbers in its settings, each found from its place among all of them and its value; nothing if one is not found.
+    /// This choice with other numbers in its settings, each found from its place among all of them and its value; nothing if one is not found.
     /// Whether the result can serve, [`prepare`](Choice::prepare) says.
     ///
     /// ```

@@ -257,7 +257,7 @@ impl Level {
 }
 
 impl Protocol {
-    /// The same, as it is when `senders` ranks of the node send far messages: on the line through what was measured with one
+    /// This protocol as it is when `senders` ranks of the node send far messages: on the line through what was measured with one
     /// and with a crowd.
     pub fn among(&self, senders: usize) -> Protocol {
         let Some(crowd) = self.crowd else { return *self };

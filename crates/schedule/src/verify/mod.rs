@@ -157,7 +157,7 @@ pub struct Write<'a> {
     pub contributors: &'a [(u32, u32)],
 }
 
-/// The same, telling `watch` every write: what a drawing of filling buffers needs.
+/// Proves an ensemble right as [`verify`] does, and tells `watch` every write: what a drawing of filling buffers needs.
 pub fn verify_watched(ensemble: &Ensemble, watch: impl FnMut(Write<'_>)) -> Result<Report, Fault> {
     run_on_symbols(ensemble, watch, |machine, timing| {
         let (ordered, identical) = machine.judge()?;
