@@ -26,6 +26,7 @@ use crate::plan::{Means, Options, Plan, PlanState};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
 use crate::raw::{self, RawCall, RawOperation, RawPlan};
+use crate::reproducible::Reproducible;
 use crate::scheduled::Scheduled;
 use crate::server::Server;
 use crate::store::PlanStore;
@@ -122,6 +123,8 @@ struct PlanRequest<'a> {
     commutative: bool,
     /// Whether the order of operands does not show in the result.
     exact: bool,
+    /// Whether it sums up so that no order shows.
+    sums: Option<Reproducible>,
     options: &'a Options,
     /// Where it was reserved before.
     place: Option<&'a PlanSlot>,
@@ -170,6 +173,7 @@ impl<'a> PlanRequest<'a> {
             predefined: None,
             commutative: true,
             exact: false,
+            sums: None,
             options,
             place,
             on_idle,
@@ -195,6 +199,19 @@ impl<'a> PlanRequest<'a> {
             }
         }
         Ok((ask, own))
+    }
+
+    /// The same by sums that no order shows in, where that is asked for and there are such: elements are others while they travel, and
+    /// combining them is exact.
+    fn reproducible(mut self, always: bool) -> Self {
+        let wanted = always || self.options.reproducible;
+        if let Some(sums) = Reproducible::of(self.element.0, self.predefined).filter(|_| wanted) {
+            self.operation = format!("reproducible sum of {}", self.element.0.name());
+            self.element = (Type::U8, sums.bytes());
+            self.reducer = Some(sums.reducer());
+            (self.predefined, self.exact, self.sums) = (None, true, Some(sums));
+        }
+        self
     }
 
     /// Bytes of a block, or of the vector.
@@ -475,6 +492,7 @@ impl Comm {
 
     fn core(&self, ask: PlanRequest<'_>) -> Result<Rc<RefCell<PlanState>>> {
         let _inside = self.rank.enter();
+        let ask = ask.reproducible(self.rank.sums_reproducibly());
         let library = self.library_serves(&ask);
         let evidence = self.evidence.borrow().clone();
         let wanted = Wanted {
@@ -602,7 +620,7 @@ impl Comm {
         self.join(&signature, None)?;
         let native = plan(if ask.options.only_ours { None } else { self.library(ask.options)? })?;
         let means = Means::Library(Box::new((native, why)));
-        Ok(PlanState::new(means, self.scope, ask.collective.name(), self.size(), &signature))
+        Ok(PlanState::new(means, None, self.scope, ask.collective.name(), self.size(), &signature))
     }
 
     /// Whether a plan may turn out to be the MPI library's own. What waits for nobody needs a communicator that is there, unless the
@@ -694,7 +712,7 @@ impl Comm {
         };
         let engine = Engine::new(connection, program, ask.reducer)?;
         let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
-        Ok(PlanState::new(means, self.scope, ask.collective.name(), self.size(), signature))
+        Ok(PlanState::new(means, ask.sums, self.scope, ask.collective.name(), self.size(), signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see
@@ -743,6 +761,7 @@ impl Comm {
             predefined,
             commutative: op.is_none_or(Op::commutative),
             exact: predefined.is_some_and(|operation| operation.is_exact_on(T::TYPE)),
+            sums: None,
             options,
             place: None,
             on_idle: &|| (),

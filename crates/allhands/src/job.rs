@@ -125,14 +125,14 @@ fn wants_thread(progress: Option<&str>) -> Result<bool> {
     }
 }
 
-/// Whether ranks may read each other's memory.
-fn wants_single_copy(setting: Option<&str>) -> Result<bool> {
+/// What a switch is set to.
+fn wants(name: &'static str, setting: Option<&str>, unset: bool) -> Result<bool> {
     match setting {
-        None | Some("") => Ok(true),
+        None | Some("") => Ok(unset),
         Some(word) => switched(word).ok_or_else(|| Error::Setting {
-            name: "ALLHANDS_SINGLE_COPY",
+            name,
             value: word.into(),
-            remedy: "set it to off, or not at all",
+            remedy: if unset { "set it to off, or not at all" } else { "set it to on, or not at all" },
         }),
     }
 }
@@ -306,9 +306,11 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let communicator = mpi.comm_split(handle, Some(0), me as i32)?.expect("a color was given");
     let communicator = Communicator::own(mpi, communicator)?;
     let comm = communicator.handle();
-    let Agreed { id, texts, topology, progress, single_copy, learning } = Agreed::of_first(mpi, comm, me)?;
+    let Agreed { id, texts, topology, progress, single_copy, reproducible, learning } =
+        Agreed::of_first(mpi, comm, me)?;
     let helped = wants_thread(progress.as_deref())?;
-    let reaches = wants_single_copy(single_copy.as_deref())?;
+    let reaches = wants("ALLHANDS_SINGLE_COPY", single_copy.as_deref(), true)?;
+    let reproducible = wants("ALLHANDS_REPRODUCIBLE", reproducible.as_deref(), false)?;
     let threads = mpi.query_thread()? >= ThreadLevel::Multiple;
     let local = Communicator::own(mpi, mpi.comm_split_shared(comm, me as i32)?)?;
     let neighbours: Vec<usize> =
@@ -372,7 +374,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             took.as_secs_f64() * 1e3
         ));
     }
-    let origin = Origin { id, topology, evidence, began, learning, numbered: AtomicU64::new(0) };
+    let origin = Origin { id, topology, evidence, began, learning, reproducible, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();
@@ -504,10 +506,11 @@ struct Agreed {
     id: u64,
     /// What `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name.
     texts: Texts,
-    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS` and `ALLHANDS_SINGLE_COPY`.
+    /// `ALLHANDS_TOPOLOGY`, `ALLHANDS_PROGRESS`, `ALLHANDS_SINGLE_COPY` and `ALLHANDS_REPRODUCIBLE`.
     topology: Option<String>,
     progress: Option<String>,
     single_copy: Option<String>,
+    reproducible: Option<String>,
     /// What `ALLHANDS_LEARN` says; nothing is learned where a tuning file is named.
     learning: Setting,
 }
@@ -515,28 +518,29 @@ struct Agreed {
 impl Agreed {
     /// What the first rank finds, for all. Collective.
     fn of_first(mpi: &Mpi, comm: Handle, me: usize) -> Result<Agreed> {
-        let mut texts: [Option<String>; 7] = Default::default();
+        let mut texts: [Option<String>; 8] = Default::default();
         // How long the texts are and one more, or 0 for none; and the world's number, by the time of its making.
-        let mut told = [0u64; 8];
+        let mut told = [0u64; 9];
         if me == 0 {
             let Texts { tuning, machine, .. } = Texts::named();
             // What is set to nothing is not set.
             let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
             let [topology, progress] = [set("ALLHANDS_TOPOLOGY"), set("ALLHANDS_PROGRESS")];
             let [single_copy, learn] = [set("ALLHANDS_SINGLE_COPY"), set(LEARN)];
+            let reproducible = set("ALLHANDS_REPRODUCIBLE");
             let learned = match (&tuning, Setting::parse(learn.as_deref().unwrap_or_default())) {
                 (None, Ok(setting)) => Memory::of(&setting, &version(mpi)).and_then(|memory| memory.recall()),
                 _ => None,
             };
-            texts = [tuning, learned, machine, topology, progress, single_copy, learn];
+            texts = [tuning, learned, machine, topology, progress, single_copy, reproducible, learn];
             for (length, text) in told.iter_mut().zip(&texts) {
                 *length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
             }
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            told[7] = since.as_nanos() as u64;
+            told[8] = since.as_nanos() as u64;
         }
         let mut bytes = texts.iter().flatten().flat_map(|text| text.bytes()).collect::<Vec<u8>>();
-        // SAFETY: eight words on every rank.
+        // SAFETY: nine words on every rank.
         unsafe { mpi.bcast(told.as_mut_ptr().cast(), told.len(), mpi.constants().types.uint64_t, 0, comm)? };
         let [lengths @ .., id] = told;
         bytes.resize(lengths.iter().map(|length| length.saturating_sub(1) as usize).sum(), 0);
@@ -545,7 +549,7 @@ impl Agreed {
             unsafe { mpi.bcast(bytes.as_mut_ptr().cast(), bytes.len(), mpi.constants().types.byte, 0, comm)? };
         }
         let mut rest = &bytes[..];
-        let [tuning, learned, machine, topology, progress, single_copy, learn] = lengths.map(|length| {
+        let [tuning, learned, machine, topology, progress, single_copy, reproducible, learn] = lengths.map(|length| {
             let (text, after) = rest.split_at(length.checked_sub(1)? as usize);
             rest = after;
             Some(String::from_utf8_lossy(text).into_owned())
@@ -555,7 +559,8 @@ impl Agreed {
             (Some(_), None) => Setting::Off,
             (_, learn) => Setting::parse(learn.unwrap_or_default())?,
         };
-        Ok(Agreed { id, texts: Texts { tuning, learned, machine }, topology, progress, single_copy, learning })
+        let texts = Texts { tuning, learned, machine };
+        Ok(Agreed { id, texts, topology, progress, single_copy, reproducible, learning })
     }
 }
 

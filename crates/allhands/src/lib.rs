@@ -45,6 +45,7 @@ mod program;
 mod progress;
 mod rank;
 pub mod raw;
+mod reproducible;
 mod scheduled;
 mod segment_pool;
 mod server;

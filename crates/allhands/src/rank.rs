@@ -44,6 +44,8 @@ pub(crate) struct Origin {
     /// When it was joined.
     pub(crate) began: Instant,
     pub(crate) learning: Setting,
+    /// Whether all sums are to show no order.
+    pub(crate) reproducible: bool,
     /// How many communicators this rank, as their first one, has numbered.
     pub(crate) numbered: AtomicU64,
 }
@@ -84,6 +86,11 @@ impl RankState {
             companies: RefCell::new(PlanStore::new(MOST_COMPANIES)),
             origin,
         })
+    }
+
+    /// Whether the job asks for [reproducible](crate::Options::reproducible) sums everywhere.
+    pub(crate) fn sums_reproducibly(&self) -> bool {
+        self.origin.as_ref().is_some_and(|origin| origin.reproducible)
     }
 
     /// Some ranks of an MPI job's world, in this order, as this one of them sees them.

@@ -42,6 +42,7 @@ impl Comm {
         };
         let options = Options::new().only_ours(true);
         let (ask, own) = PlanRequest::raw(call, &options, None, &|| ())?;
+        let ask = ask.reproducible(self.rank.sums_reproducibly());
         let subject = Subject {
             collective: ask.collective,
             class: class(ask.bytes()),

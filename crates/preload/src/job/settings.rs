@@ -9,8 +9,8 @@ use allhands_mpi::Mpi;
 use allhands_schedule::{Collective, Knowledge, Problem, Topology};
 
 use super::variables::{
-    ALGORITHM, CHECK, COMPARE, LEARN, MACHINE, PROGRESS, REPORT, SINGLE_COPY, SWITCH, TIMEOUT, TOPOLOGY, TUNING,
-    nearest, unknown, value,
+    ALGORITHM, CHECK, COMPARE, LEARN, MACHINE, PROGRESS, REPORT, REPRODUCIBLE, SINGLE_COPY, SWITCH, TIMEOUT, TOPOLOGY,
+    TUNING, nearest, unknown, value,
 };
 
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
@@ -73,7 +73,8 @@ pub(crate) struct Settings {
 impl Settings {
     /// Those of the world's first rank; or what is wrong with what some rank has set, which is the same on every rank.
     pub(crate) fn agreed(mpi: &Mpi) -> Result<Settings, String> {
-        let names = [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, LEARN, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY];
+        let names =
+            [ALGORITHM, REPORT, CHECK, TIMEOUT, COMPARE, LEARN, TOPOLOGY, TUNING, MACHINE, SINGLE_COPY, REPRODUCIBLE];
         let mine = names.map(value);
         let (me, ranks) =
             mpi.comm_rank(mpi.world()).and_then(|me| Ok((me, mpi.comm_size(mpi.world())?))).map_err(words)?;
@@ -110,11 +111,28 @@ impl Settings {
         fitting(next(), ranks)?;
         let (_tuning, _machine) = (next(), next());
         switch(SINGLE_COPY, next())?;
+        if switch(REPRODUCIBLE, next())? {
+            settings.keeps_to_ours()?;
+        }
         // A comparison that nobody sees would be in vain.
         if settings.compare && settings.report.is_none() {
             settings.report = Some(None);
         }
         Ok(settings)
+    }
+
+    /// Refuses what would let the MPI's own serve sums whose bits are to depend on no order.
+    fn keeps_to_ours(&self) -> Result<(), String> {
+        let fact = "the MPI's own sums depend on the order of operands";
+        if self.compare {
+            return Err(format!("{REPRODUCIBLE} and {COMPARE} are both set, but {fact}; set one of them"));
+        }
+        match self.forced.iter().find(|(collective, forced)| collective.reduces() && forced.server == Server::Library) {
+            Some((collective, _)) => Err(format!(
+                "{REPRODUCIBLE} is set and {ALGORITHM} asks for {collective}=mpi, but {fact}; set one of them"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Those of a job that the MPI serves alone: all that is left is to tell what it did.

@@ -16,6 +16,7 @@ pub(super) const TOPOLOGY: &str = "ALLHANDS_TOPOLOGY";
 pub(super) const TUNING: &str = "ALLHANDS_TUNING";
 pub(super) const MACHINE: &str = "ALLHANDS_MACHINE";
 pub(super) const SINGLE_COPY: &str = "ALLHANDS_SINGLE_COPY";
+pub(super) const REPRODUCIBLE: &str = "ALLHANDS_REPRODUCIBLE";
 
 /// Of each process: the MPI to open, lines of decisions, and where the tests of this repository find MPIs.
 const LOG: &str = "ALLHANDS_LOG";
@@ -23,7 +24,7 @@ const MPI: &str = "ALLHANDS_MPI";
 const TEST_MPI: &str = "ALLHANDS_TEST_MPI";
 
 /// All of them.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     SWITCH,
     ALGORITHM,
     CHECK,
@@ -34,6 +35,7 @@ const KNOWN: [&str; 15] = [
     MPI,
     PROGRESS,
     REPORT,
+    REPRODUCIBLE,
     SINGLE_COPY,
     TEST_MPI,
     TIMEOUT,
@@ -105,7 +107,7 @@ mod tests {
             assert_eq!(wrong(name), Some(format!("there is no variable {name}; the nearest is {near}")));
         }
         let all = "there are ALLHANDS, ALLHANDS_ALGORITHM, ALLHANDS_CHECK, ALLHANDS_COMPARE, ALLHANDS_LEARN, ALLHANDS_LOG, \
-            ALLHANDS_MACHINE, ALLHANDS_MPI, ALLHANDS_PROGRESS, ALLHANDS_REPORT, ALLHANDS_SINGLE_COPY, ALLHANDS_TEST_MPI, \
+            ALLHANDS_MACHINE, ALLHANDS_MPI, ALLHANDS_PROGRESS, ALLHANDS_REPORT, ALLHANDS_REPRODUCIBLE, ALLHANDS_SINGLE_COPY, ALLHANDS_TEST_MPI, \
             ALLHANDS_TIMEOUT, ALLHANDS_TOPOLOGY, ALLHANDS_TUNING";
         assert_eq!(wrong("ALLHANDS_XYZZY"), Some(format!("there is no variable ALLHANDS_XYZZY; {all}")));
         for fine in KNOWN.into_iter().chain(["PATH", "ALLHANDSOME", "MY_ALLHANDS_REPROT"]) {
