@@ -16,7 +16,7 @@ const FOLDER: &str = "crates/preload/tests/programs";
 const MOST: Duration = Duration::from_secs(120);
 const TABLE: Duration = Duration::from_secs(1200);
 
-const NAMES: [&str; 7] = ["probing", "progress", "alias", "throws", "shapes", "mixed", "learning"];
+const NAMES: [&str; 8] = ["probing", "progress", "alias", "throws", "shapes", "mixed", "learning", "reproducible"];
 
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
@@ -36,6 +36,7 @@ pub(super) fn run(allhands: &Path, libraries: &[Library], only: Option<&str>) ->
                 "alias" => [2, 3, 4].into_iter().try_for_each(|ranks| one(allhands, library, name, ranks, &[])),
                 "throws" => throws(allhands, library),
                 "learning" => learning(allhands, library),
+                "reproducible" => reproducible(allhands, library),
                 _ => shapes(allhands, library),
             };
             faults.extend(outcome.err());
@@ -102,6 +103,30 @@ fn learning(allhands: &Path, library: &Library) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Sums are exact and rounded once, whoever serves, also while everybody is tried.
+fn reproducible(allhands: &Path, library: &Library) -> Result<()> {
+    let program = library.compile(&source("reproducible"))?;
+    for (ranks, topology, algorithm) in [
+        (5, "2,3", ""),
+        (4, "2x2", "allreduce=nap;reduce=binomial;reduce_scatter_block=ring"),
+        (3, "", "allreduce=ring"),
+    ] {
+        let settings: [(&str, &OsStr); 4] = [
+            ("ALLHANDS_REPRODUCIBLE", "1".as_ref()),
+            ("ALLHANDS_LEARN", "eager".as_ref()),
+            ("ALLHANDS_TOPOLOGY", topology.as_ref()),
+            ("ALLHANDS_ALGORITHM", algorithm.as_ref()),
+        ];
+        let mut command = exec(allhands, library, ranks, &settings);
+        // Elsewhere nothing moves our requests on.
+        command.arg(&program).args((library.name == "openmpi").then_some("requests"));
+        let title = format!("{}, reproducible sums on {ranks} ranks {topology}", library.title);
+        ended_well(&launch(command, MOST)?, "reproducible", ranks, title.trim_end())?;
+    }
+    eprintln!("xtask: {}, reproducible sums: one set of bits", library.title);
     Ok(())
 }
 
