@@ -1,5 +1,9 @@
 //! How the library is linked, and what tells this build from others.
 
+#[allow(unreachable_pub)] // the crate that it belongs to exports it
+#[path = "../schedule/src/hash.rs"]
+mod hash;
+
 use std::path::Path;
 
 fn main() {
@@ -7,7 +11,7 @@ fn main() {
     // The MPI keeps addresses of its functions, whoever closes it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Ranks that were built from other sources may choose other algorithms.
-    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut sources = Vec::new();
     for folder in [
         "src",
         "../allhands/src",
@@ -19,18 +23,18 @@ fn main() {
         "../schedule/src",
     ] {
         println!("cargo:rerun-if-changed={folder}");
-        add(Path::new(folder), &mut hash);
+        add(Path::new(folder), &mut sources);
     }
-    println!("cargo:rustc-env=ALLHANDS_SOURCES={hash:016x}");
+    println!("cargo:rustc-env=ALLHANDS_SOURCES={:016x}", hash::hash(sources));
 }
 
-/// Adds the files below a folder to a hash (FNV-1a), in the order of their names.
-fn add(at: &Path, hash: &mut u64) {
+/// Adds the files below a folder, in the order of their names.
+fn add(at: &Path, sources: &mut Vec<u8>) {
     if let Ok(entries) = std::fs::read_dir(at) {
         let mut entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         entries.sort();
-        entries.iter().for_each(|entry| add(entry, hash));
+        entries.iter().for_each(|entry| add(entry, sources));
     } else if let Ok(bytes) = std::fs::read(at) {
-        *hash = bytes.iter().fold(*hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+        sources.extend(bytes);
     }
 }

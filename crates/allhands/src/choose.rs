@@ -5,6 +5,7 @@
 mod between;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -41,6 +42,8 @@ pub struct Evidence {
     fit: Fit,
     /// The cores that all ranks have together, where that is known.
     cores: Option<usize>,
+    /// What was named and is not used, a sentence each.
+    unused: Vec<String>,
     /// Thread ranks have one for all, so that each question is thought about once.
     decisions: Mutex<HashMap<Question, Decision>>,
 }
@@ -255,7 +258,11 @@ fn is_path(name: &Path) -> bool {
 }
 
 fn warn(variable: &str, fact: &str) {
-    eprintln!("allhands: what {variable} names is not used: {fact}");
+    crate::log::say(unused(variable, fact));
+}
+
+fn unused(variable: &str, fact: &str) -> String {
+    format!("what {variable} names is not used: {fact}")
 }
 
 impl Evidence {
@@ -267,6 +274,7 @@ impl Evidence {
             machine,
             fit: Fit::default(),
             cores: None,
+            unused: Vec::new(),
             decisions: Mutex::default(),
         }
     }
@@ -280,10 +288,12 @@ impl Evidence {
 
     /// From the texts of files, on a transport, if there is one; a warning for each that is no good, from who `speaks`.
     pub(crate) fn of_texts(texts: &Texts, transport: Option<&str>, speaks: bool) -> Evidence {
+        let told = RefCell::new(Vec::new());
         let unused = |variable: &str, fact: String| {
             if speaks {
                 warn(variable, &fact);
             }
+            told.borrow_mut().push(unused(variable, &fact));
         };
         let tuning = texts.tuning.as_deref().map(|text| tuning(text, transport));
         let tuning = tuning.and_then(|tuning| tuning.map_err(|fact| unused(TUNING, fact)).ok());
@@ -295,7 +305,8 @@ impl Evidence {
         let otherwise = if transport == Some(THREADS) { "threads" } else { "generic" };
         let machine = machine.unwrap_or_else(|| Machine::shipped(otherwise).expect("it is shipped"));
         let cores = std::thread::available_parallelism().ok().filter(|_| transport == Some(THREADS));
-        Evidence { tuning, learned, cores: cores.map(Into::into), ..Evidence::of_machine(machine) }
+        let (cores, unused) = (cores.map(Into::into), told.into_inner());
+        Evidence { tuning, learned, cores, unused, ..Evidence::of_machine(machine) }
     }
 
     /// This evidence where all ranks together have so many cores, if that is known.
@@ -319,6 +330,11 @@ impl Evidence {
             cores: self.cores,
             ..Evidence::of_machine(self.machine.clone())
         }
+    }
+
+    /// What the user names and is not used here, a sentence each: a tuning file that was made with another MPI.
+    pub fn unused(&self) -> &[String] {
+        &self.unused
     }
 
     /// The machine whose model speaks where no tuning file does.
@@ -491,6 +507,7 @@ impl Evidence {
         }
         let serves = |server: &Server| match server {
             Server::Library => self.calls_library(able),
+            Server::Written(_) => false,
             Server::Schedule(choice) => {
                 choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
             }
@@ -551,12 +568,7 @@ impl Evidence {
 
 /// The same problem with equal blocks, and a root that stands for all.
 fn typical(problem: &Problem) -> Problem {
-    let topology = match problem.topology.depth() {
-        // Ranks with nothing between them are on one node.
-        0 => Topology::regular(1, problem.ranks()).expect("there are ranks"),
-        _ => problem.topology.clone(),
-    };
-    Problem { counts: Vec::new(), root: 0, topology, ..problem.clone() }
+    Problem { counts: Vec::new(), root: 0, topology: problem.topology.on_nodes(), ..problem.clone() }
 }
 
 impl Decision {

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod learning;
+mod written;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use allhands_model::Allowance;
-use allhands_schedule::{Choice, Collective, Graph, Problem, Reduction, Space, Topology};
+use allhands_schedule::{Choice, Collective, Graph, Prepared, Problem, Reduction, Space, Topology, Written};
 
 use crate::choose::{self, Abilities, Decision, Evidence, Grounds, THREADS, Why};
 use crate::company::{Company, Design, Wanted};
@@ -33,6 +34,8 @@ use crate::store::PlanStore;
 use crate::tuning::Tuning;
 use crate::world::World;
 use learning::Learning;
+use written::check_sum;
+pub use written::read_schedule;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.
 pub struct Comm {
@@ -52,6 +55,8 @@ pub struct Comm {
     plans_made: Cell<u64>,
     cache: RefCell<PlanStore<Shape, Cached>>,
     learning: RefCell<Option<Learning>>,
+    /// Schedules of files that all members know.
+    written: RefCell<Vec<Arc<Written>>>,
 }
 
 /// Tags for the messages of a communicator's plans.
@@ -302,6 +307,7 @@ impl Comm {
             plans_made: Cell::new(0),
             cache: RefCell::new(PlanStore::new(MOST_CACHED)),
             learning: RefCell::default(),
+            written: RefCell::default(),
         }
     }
 
@@ -432,7 +438,9 @@ impl Comm {
             _ => None,
         };
         let evidence = self.evidence.borrow().clone();
-        Ok(Comm::new(self.rank.clone(), (id, self.scope), company, far, evidence))
+        let made = Comm::new(self.rank.clone(), (id, self.scope), company, far, evidence);
+        made.written.replace(self.written.borrow().clone());
+        Ok(made)
     }
 
     /// The ranks of this one's node, who are these. All ranks call it.
@@ -495,6 +503,9 @@ impl Comm {
         let ask = ask.reproducible(self.rank.sums_reproducibly());
         let library = self.library_serves(&ask);
         let evidence = self.evidence.borrow().clone();
+        // Ranks tell each other of a file before anything that is a rank's own affair.
+        let written = ask.options.algorithm.as_deref().and_then(Written::file_of);
+        let written = written.map(|file| self.written_for(&ask, file)).transpose()?;
         let wanted = Wanted {
             collective: ask.collective,
             amount: ask.amount.clone(),
@@ -508,6 +519,7 @@ impl Comm {
             options: ask.options.clone(),
             library,
             evidence: Arc::as_ptr(&evidence) as usize,
+            written: written.as_deref().map(check_sum),
         };
         let (collective, bytes) = (ask.collective, ask.bytes());
         // The first rank speaks for all.
@@ -528,8 +540,12 @@ impl Comm {
                     }
                     None => evidence.choose(self.company.seating, &problem, bytes, self.abilities(&ask))?,
                 };
-                let choice = match decision.server {
-                    Server::Schedule(choice) => choice,
+                let prepared = match &decision.server {
+                    Server::Schedule(choice) => choice.prepare(&problem)?,
+                    Server::Written(file) => match &written {
+                        Some(written) => written.prepare(&problem)?,
+                        None => return Err(Error::WrittenLater { file: file.clone() }),
+                    },
                     Server::Library if ask.options.memory.is_some() => return Err(Error::LibraryMemory),
                     Server::Library if ask.place.is_some() => return Err(Error::LibraryLater),
                     Server::Library => {
@@ -539,7 +555,7 @@ impl Comm {
                         return Ok(Rc::new(RefCell::new(core)));
                     }
                 };
-                let design = Arc::new(self.design(&ask, &problem, &choice, decision.why, evidence)?);
+                let design = Arc::new(self.design(&ask, prepared, written.as_deref(), decision, evidence)?);
                 self.company.keep(wanted, &design);
                 design
             }
@@ -649,21 +665,23 @@ impl Comm {
     fn design(
         &self,
         ask: &PlanRequest<'_>,
-        problem: &Problem,
-        choice: &Choice,
-        why: Why,
+        prepared: Prepared,
+        written: Option<&Written>,
+        Decision { server, why, .. }: Decision,
         evidence: Arc<Evidence>,
     ) -> Result<Design> {
-        let (prepared, element) = (choice.prepare(problem)?, ask.element.1);
+        let element = ask.element.1;
         if ask.options.algorithm.is_some() {
             let allowance = Allowance { shares: true, memory: ask.options.memory };
-            allowance.check(&prepared, choose::amount(problem, ask.bytes()))?;
+            allowance.check(&prepared, choose::amount(prepared.problem(), ask.bytes()))?;
         }
         let schedule = prepared.rank(self.company.me);
         // What is refused here may be this rank's alone: the others get to know.
         let apart = compile(&prepared, &schedule, element, &ask.amount, Buffers::Apart)
             .map_err(|error| self.rank.give_up(self.scope, error))?;
-        let algorithm = choice.to_string();
+        let algorithm = prepared.name();
+        // Of a file, what it says counts, too.
+        let said = written.map(|written| format!("{algorithm} of check sum {:x}", check_sum(written)));
         let by_model = matches!(why, Why::Fastest { grounds: Grounds::Model { .. }, .. });
         Ok(Design {
             prepared,
@@ -673,8 +691,9 @@ impl Comm {
             apart,
             in_place: OnceLock::new(),
             reason: why.to_string(),
-            signature: ask.signature(&algorithm),
+            signature: ask.signature(said.as_ref().unwrap_or(&algorithm)),
             algorithm,
+            server,
             machine: evidence.fitted_words().filter(|_| by_model),
             _evidence: evidence,
         })
@@ -826,12 +845,7 @@ fn mixed(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// A number that differs for different inputs, and is the same on every rank (FNV-1a).
+/// A number that differs for different inputs, and is the same on every rank.
 pub(crate) fn hash(words: &[u64]) -> u64 {
-    fold(words.iter().flat_map(|word| word.to_le_bytes()))
-}
-
-pub(crate) fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
+    allhands_schedule::hash(words.iter().flat_map(|word| word.to_le_bytes()))
 }

@@ -14,6 +14,7 @@ use crate::kernels::{Operation, Type};
 use crate::layout::Amount;
 use crate::plan::Options;
 use crate::program::{Buffers, Program, alike, compile, unexecutable};
+use crate::server::Server;
 use crate::store::PlanStore;
 use crate::world::World;
 
@@ -53,6 +54,8 @@ pub(crate) struct Wanted {
     pub(crate) library: bool,
     /// The address of what decided, which the design keeps.
     pub(crate) evidence: usize,
+    /// Tells a schedule in a file from others, where one is named.
+    pub(crate) written: Option<u64>,
 }
 
 /// What plans for the same call on the same ranks have in common.
@@ -65,6 +68,7 @@ pub(crate) struct Design {
     pub(crate) apart: Program,
     /// Compiled when it is needed.
     pub(crate) in_place: OnceLock<Program>,
+    pub(crate) server: Server,
     /// The algorithm, why, and what is asked for, in words.
     pub(crate) algorithm: String,
     pub(crate) reason: String,
@@ -95,7 +99,7 @@ impl Company {
         Company {
             shares: world.share_memory(&members, &topology),
             apart: world.apart(&members, &topology),
-            seating: crate::comm::fold(topology.to_string().into_bytes()),
+            seating: allhands_schedule::hash(topology.to_string().into_bytes()),
             members,
             me,
             topology,

@@ -25,6 +25,14 @@ pub enum Error {
     /// At a place that was [reserved](crate::raw::RawComm::reserve), MPI's own collectives cannot be told from others.
     #[error("MPI's own collectives cannot be planned at a place that was reserved; leave out the algorithm mpi")]
     LibraryLater,
+    /// The schedule of a file, for a plan that is made without waiting for others.
+    #[error(
+        "the schedule in {file} is not known yet to a plan that waits for nobody; make one that may wait first, or name another algorithm"
+    )]
+    WrittenLater {
+        /// The file.
+        file: String,
+    },
     /// More bytes than memory can have.
     #[error(
         "this {collective} on {ranks} ranks has more elements of {element} bytes than memory can hold; ask for fewer"
@@ -222,6 +230,18 @@ pub enum Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error {
+    /// Whether it only says that another rank is gone, or does not come: that rank knows why, and should speak first.
+    ///
+    /// ```
+    /// let left = allhands::Error::Left { rank: 0, waiting: 1, operation: "a barrier".into() };
+    /// assert!(left.follows() && !allhands::Error::LibraryMemory.follows());
+    /// ```
+    pub fn follows(&self) -> bool {
+        matches!(self, Error::Left { .. } | Error::Abandoned { .. } | Error::Stuck { .. } | Error::Unreadable { .. })
     }
 }
 

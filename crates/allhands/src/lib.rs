@@ -61,7 +61,7 @@ mod world;
 
 pub use allhands_schedule::{Graph, Topology};
 pub use choose::{Decision, Evidence, Grounds, Why, machine_file};
-pub use comm::Comm;
+pub use comm::{Comm, read_schedule};
 pub use error::{Error, Result};
 pub use job::mpi;
 pub use op::Op;

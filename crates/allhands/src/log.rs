@@ -1,5 +1,6 @@
 //! `ALLHANDS_LOG`: one line for each decision, on the standard error or in a file.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
@@ -22,12 +23,22 @@ fn sink() -> Option<&'static Sink> {
         path => match File::options().append(true).create(true).open(path) {
             Ok(file) => Some(Sink::File(file)),
             Err(error) => {
-                eprintln!("allhands: {path} cannot be written: {error}; name another file in ALLHANDS_LOG, or 1");
+                say(format_args!("{path} cannot be written: {error}; name another file in ALLHANDS_LOG, or 1"));
                 None
             }
         },
     };
     SINK.get_or_init(open).as_ref()
+}
+
+/// One line on the standard error, whoever is the rank: in one write, so that lines of several processes stay apart. With the standard error gone there is
+/// nobody to tell.
+///
+/// ```
+/// allhands::raw::say("something is worth knowing");
+/// ```
+pub fn say(line: impl fmt::Display) {
+    let _ = std::io::stderr().write_all(format!("allhands: {line}\n").as_bytes());
 }
 
 /// Whether the user wants to know what is decided.
@@ -59,7 +70,7 @@ pub(crate) fn note(line: &str) {
     let Some(sink) = sink() else { return };
     // One write each, so that lines of several processes stay apart.
     match sink {
-        Sink::Error => eprintln!("allhands: {line}"),
+        Sink::Error => say(line),
         Sink::File(file) => drop({ file }.write_all(format!("{line}\n").as_bytes())),
     }
 }

@@ -475,10 +475,10 @@ impl MpiTransport {
             let _ = mpi.cancel(&mut message.handle);
             while mpi.test_done(&mut message.handle) == Ok(false) {
                 if began.elapsed() > LAST_WAIT {
-                    eprintln!(
-                        "allhands: rank {} gave up a collective whose messages were not received; the job ends here",
+                    crate::log::say(format_args!(
+                        "rank {} gave up a collective whose messages were not received; the job ends here",
                         self.me
-                    );
+                    ));
                     mpi.abort(self.communicator.handle, 1);
                 }
                 std::thread::yield_now();

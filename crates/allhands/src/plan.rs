@@ -55,7 +55,8 @@ impl Options {
         Options::default()
     }
 
-    /// Forces an algorithm, with parameters, as `allhands list` names them. If it cannot serve, that is an error.
+    /// Forces an algorithm, with parameters, as `allhands list` names them; or, as `@FILE`, the [schedule in a
+    /// file](crate::Comm::written), which is proved right before it is run. If it cannot serve, that is an error.
     pub fn algorithm(self, name: &str) -> Options {
         Options { algorithm: Some(name.into()), ..self }
     }
@@ -746,7 +747,7 @@ impl<T: Element> Plan<T> {
     pub fn server(&self) -> Server {
         let _inside = self.rank.enter();
         match &self.core.borrow().means {
-            Means::Schedule(scheduled) => Server::Schedule(scheduled.choice().clone()),
+            Means::Schedule(scheduled) => scheduled.server(),
             Means::Library(_) => Server::Library,
         }
     }

@@ -181,7 +181,7 @@ pub(crate) fn compile(
 
 /// A schedule that must not be run.
 pub(crate) fn unexecutable(prepared: &Prepared, rank: usize, fact: String) -> Error {
-    let (algorithm, collective) = (prepared.choice().to_string(), prepared.problem().collective.name());
+    let (algorithm, collective) = (prepared.name(), prepared.problem().collective.name());
     Error::Unexecutable { algorithm, collective, rank, fact }
 }
 

@@ -41,7 +41,7 @@ pub use crate::job::NodeMemory;
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 use crate::learn::{Lesson, Turn};
-pub use crate::log::{log, logs};
+pub use crate::log::{log, logs, say};
 pub use crate::node::ladder::Pauses;
 use crate::op::Late;
 use crate::plan::{Options, Plan};
@@ -348,6 +348,11 @@ impl RawComm {
     /// The machine as the job has found it when it began, if it has found out anything.
     pub fn fitted(&self) -> Option<Machine> {
         self.0.fitted()
+    }
+
+    /// What the user names and is not used, a sentence each: see [`Evidence::unused`](crate::Evidence::unused).
+    pub fn unused(&self) -> Vec<String> {
+        self.0.unused()
     }
 
     /// Where they sit.

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use std::sync::Arc;
 
-use allhands_schedule::{Choice, Counts};
+use allhands_schedule::Counts;
 
 use crate::company::Design;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::program::{Buffers, Program};
+use crate::server::Server;
 
 pub(crate) struct Scheduled {
     design: Arc<Design>,
@@ -31,8 +32,8 @@ impl Scheduled {
         (self.design.apart.input, self.design.apart.output)
     }
 
-    pub(crate) fn choice(&self) -> &Choice {
-        self.design.prepared.choice()
+    pub(crate) fn server(&self) -> Server {
+        self.design.server.clone()
     }
 
     /// What this rank sends, and how long it all takes in messages.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use allhands_schedule::{Choice, Collective, Result};
+use allhands_schedule::{Choice, Collective, Result, Written};
 
-/// Who serves a call: a schedule of ours, or the MPI library.
+/// Who serves a call: a schedule of ours, one that somebody wrote, or the MPI library.
 ///
 /// ```
 /// use allhands::Server;
@@ -12,6 +12,7 @@ use allhands_schedule::{Choice, Collective, Result};
 /// let server = Server::parse(Collective::Bcast, "cyclic-shift:radix=4")?;
 /// assert_eq!(server.choice().unwrap().algorithm.name, "cyclic-shift");
 /// assert_eq!(Server::parse(Collective::Bcast, "mpi")?, Server::Library);
+/// assert_eq!(Server::parse(Collective::Bcast, "@mine.txt")?, Server::Written("mine.txt".into()));
 /// assert_eq!(server.to_string(), "cyclic-shift:radix=4");
 /// # Ok::<(), allhands_schedule::Error>(())
 /// ```
@@ -19,6 +20,8 @@ use allhands_schedule::{Choice, Collective, Result};
 pub enum Server {
     /// An algorithm of ours, with its parameters.
     Schedule(Choice),
+    /// The schedule in a file; `-` is the standard input.
+    Written(String),
     /// The MPI library's own collective.
     Library,
 }
@@ -27,11 +30,15 @@ pub enum Server {
 const LIBRARY: &str = "mpi";
 
 impl Server {
-    /// Reads an algorithm of a collective as `allhands list` names it, with or without parameters; `mpi` is the MPI library.
+    /// Reads an algorithm of a collective as `allhands list` names it, with or without parameters; `mpi` is the MPI library, and `@FILE` the
+    /// schedule that a file holds.
     pub fn parse(collective: Collective, text: &str) -> Result<Server> {
         match text {
             LIBRARY => Ok(Server::Library),
-            _ => Choice::parse(collective, text).map(Server::Schedule),
+            _ => match Written::file_of(text) {
+                Some(file) => Ok(Server::Written(file.into())),
+                None => Choice::parse(collective, text).map(Server::Schedule),
+            },
         }
     }
 
@@ -39,7 +46,7 @@ impl Server {
     pub fn choice(&self) -> Option<&Choice> {
         match self {
             Server::Schedule(choice) => Some(choice),
-            Server::Library => None,
+            Server::Written(_) | Server::Library => None,
         }
     }
 }
@@ -49,6 +56,7 @@ impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Server::Schedule(choice) => choice.fmt(f),
+            Server::Written(file) => write!(f, "@{file}"),
             Server::Library => f.write_str(LIBRARY),
         }
     }

@@ -38,16 +38,17 @@ pub fn median(values: &[f64]) -> f64 {
     middle(values).median
 }
 
-/// The value below which so many tenths of the others lie.
+/// The least value that so many tenths of all do not exceed: for nine of ten never less than the median.
 ///
 /// ```
 /// let values: Vec<f64> = (1..=100).map(f64::from).collect();
 /// assert_eq!(allhands::stats::tenth(&values, 9), 90.0);
+/// assert_eq!([0, 1, 9, 10].map(|tenths| allhands::stats::tenth(&[1.0, 2.0], tenths)), [1.0, 1.0, 2.0, 2.0]);
 /// ```
 pub fn tenth(values: &[f64], tenths: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get((sorted.len().max(1) - 1) * tenths / 10).copied().unwrap_or(f64::NAN)
+    sorted.get((sorted.len() * tenths).div_ceil(10).saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
 /// How many times as long one takes as the other, from the rounds in which both had a turn: what disturbs a round disturbs both.

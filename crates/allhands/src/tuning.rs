@@ -193,8 +193,10 @@ impl Tuning {
                 if !(time.median_us.is_finite() && time.median_us > 0.0) {
                     return wrong(format!("{} took {} us", time.algorithm, time.median_us));
                 }
-                if let Err(error) = Server::parse(collective, &time.algorithm) {
-                    return wrong(error.to_string());
+                match Server::parse(collective, &time.algorithm) {
+                    Ok(Server::Written(file)) => return wrong(format!("the file {file} is no algorithm")),
+                    Ok(_) => {}
+                    Err(error) => return wrong(error.to_string()),
                 }
             }
         }

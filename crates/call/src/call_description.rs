@@ -112,12 +112,7 @@ pub(crate) fn list(counts: &[i128]) -> String {
     }
     let sum: i128 = counts.iter().sum();
     let bytes = counts.iter().flat_map(|count| count.to_le_bytes());
-    format!("{written}+... = {sum} in {} blocks (#{:08x})", counts.len(), hash(bytes) as u32)
-}
-
-/// A number that differs for different inputs, and is the same on every rank (FNV-1a).
-pub fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    format!("{written}+... = {sum} in {} blocks (#{:08x})", counts.len(), allhands_schedule::hash(bytes) as u32)
 }
 
 #[cfg(test)]

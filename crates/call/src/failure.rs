@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use allhands::Error;
 use allhands_mpi::{Handle, Mpi};
@@ -133,9 +134,16 @@ impl Unserved {
     }
 }
 
+/// By then a rank that has given up has said why.
+const HEARD_AFTER: Duration = Duration::from_millis(200);
+
 /// Says what went wrong, and leaves the rest to the communicator's error handler: it may end the job.
 pub fn raise(mpi: &Mpi, function: &str, comm: Handle, error: &Error) -> c_int {
-    eprintln!("allhands: {function}: {error}");
+    if error.follows() {
+        // The rank that knows why speaks first; what the error handler does may end it.
+        std::thread::sleep(HEARD_AFTER);
+    }
+    allhands::raw::say(format_args!("{function}: {error}"));
     let code = code(mpi, error);
     // SAFETY: the communicator is the one that the program called with.
     unsafe { (mpi.raw().comm_call_errhandler)(comm, code) };

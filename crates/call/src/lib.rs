@@ -27,7 +27,7 @@ mod spare;
 mod task;
 mod types;
 
-pub use call_description::{CallDescription, hash};
+pub use call_description::CallDescription;
 pub use collectives::{Caller, Receive, Send};
 pub use communicator::Communicator;
 pub use datatype::Datatype;

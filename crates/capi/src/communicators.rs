@@ -119,6 +119,9 @@ impl Ours {
         let choice = match named {
             None => hood.choice(call.collective).0.clone(),
             Some(Server::Schedule(choice)) => choice,
+            Some(Server::Written(_)) => {
+                return fault(ALLHANDS_ERR_UNSUPPORTED, "no file serves plans among neighbours; name an algorithm");
+            }
             Some(Server::Library) => {
                 return fault(
                     ALLHANDS_ERR_UNSUPPORTED,

@@ -127,13 +127,9 @@ pub(crate) fn machine(name: &str) -> Result<Machine> {
     Machine::shipped(name).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// What a choice and a simulation are about: ranks with nothing between them sit on one node, as programs have it.
-pub(crate) fn seated(problem: Problem) -> Result<Problem> {
-    let topology = match problem.topology.depth() {
-        0 => Topology::regular(1, problem.ranks())?,
-        _ => problem.topology.clone(),
-    };
-    Ok(Problem { topology, ..problem })
+/// What a choice and a simulation are about: ranks with nothing between them sit on one node.
+pub(crate) fn seated(problem: Problem) -> Problem {
+    Problem { topology: problem.topology.on_nodes(), ..problem }
 }
 
 /// As programs ask by default: the same bits on every rank.

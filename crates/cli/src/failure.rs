@@ -12,7 +12,7 @@ use crate::job;
 /// Why the command stops.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A request that cannot be served: exit code 2.
+    /// A request that cannot be served: exit code 2; a schedule in a file that is wrong: exit code 1.
     #[error(transparent)]
     Request(#[from] Error),
     /// A request that the command line itself refuses: exit code 2.
@@ -73,6 +73,7 @@ pub(crate) fn exit(result: Result<()>) -> ExitCode {
         job::let_others_speak();
     }
     match failure {
+        Failure::Request(Error::Wrong { .. }) => ExitCode::from(1),
         Failure::Wrong(_) | Failure::Rank { .. } | Failure::Elsewhere | Failure::Output(_) => ExitCode::from(1),
         Failure::Request(_) | Failure::Usage(_) => ExitCode::from(2),
     }

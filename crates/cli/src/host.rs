@@ -94,7 +94,9 @@ fn caution(hosts: &[Host]) -> Option<String> {
     let host = hosts.iter().max_by(|one, other| crowding(one).total_cmp(&crowding(other)))?;
     let mut said = Vec::new();
     if host.ranks > host.cores {
-        said.push(format!("{} ranks share {} and wait for their turn on it", host.ranks, counted(host.cores, "core")));
+        let them = if host.cores == 1 { "it" } else { "them" };
+        let cores = counted(host.cores, "core");
+        said.push(format!("{} ranks share {cores} and wait for their turn on {them}", host.ranks));
     }
     if host.load >= IDLE && host.load + host.ranks as f64 > host.cores as f64 {
         said.push(format!("others keep {:.1} of {} busy", host.load, counted(host.cores, "core")));
@@ -114,7 +116,7 @@ mod tests {
         assert_eq!(caution(&[host(4, 4, 0.3)]), None);
         assert_eq!(
             caution(&[host(8, 2, 0.0)]).unwrap(),
-            "8 ranks share 2 cores and wait for their turn on it: compare these times with each other only"
+            "8 ranks share 2 cores and wait for their turn on them: compare these times with each other only"
         );
         assert_eq!(
             caution(&[host(2, 2, 1.25)]).unwrap(),
@@ -124,6 +126,19 @@ mod tests {
         assert!(
             both.starts_with("on one host 4 ranks share 1 core ") && both.contains(", and others keep 3.0 of 1 core")
         );
+    }
+
+    /// As `bench` and `tune` say it, whatever runs here now.
+    #[test]
+    fn a_made_up_load_is_told() {
+        let said = of_threads(1, 9999.0).unwrap();
+        assert!(
+            said.contains("others keep 9999.0 of ")
+                && said.ends_with(" busy: compare these times with each other only")
+        );
+        let alone = allhands::threads(allhands::Topology::flat(2).unwrap(), |comm| of_job(comm, 9999.0)).unwrap();
+        assert!(alone.iter().all(|said| said.as_ref().is_some_and(|said| said.contains("others keep 9999.0 of "))));
+        assert_eq!(of_threads(1, 0.0), None);
     }
 
     #[test]

@@ -31,12 +31,16 @@ pub(crate) fn run<R>(body: impl FnOnce(&Comm, &'static Mpi) -> allhands::Result<
         rank = Some(comm.rank());
         body(comm, mpi)
     });
-    outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string(), follows: follows(&error) })?
+    outcome.map_err(|error| Failure::Rank { rank, reason: error.to_string(), follows: error.follows() })?
 }
 
-/// Whether an error says that another rank is gone, or does not come: that rank knows why.
-fn follows(error: &Error) -> bool {
-    matches!(error, Error::Left { .. } | Error::Abandoned { .. } | Error::Stuck { .. } | Error::Unreadable { .. })
+/// What all ranks refuse alike, apart from what is this rank's error.
+pub(crate) fn alike<R>(outcome: allhands::Result<R>) -> allhands::Result<Result<R>> {
+    match outcome {
+        Ok(found) => Ok(Ok(found)),
+        Err(Error::Request(refused)) => Ok(Err(refused.into())),
+        Err(error) => Err(error),
+    }
 }
 
 /// The name of an MPI's file.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod by_hand;
 mod commands;
 mod failure;
 mod host;

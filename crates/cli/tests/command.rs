@@ -268,8 +268,8 @@ fn a_schedule_by_hand_is_proved_or_refuted() {
 fn a_sweep_counts_what_it_verified() {
     let all = run("verify --ranks 1..6");
     assert_eq!(all.code, Some(0), "{}{}", all.out, all.err);
-    let last = all.out.lines().last().expect("a last line");
-    assert!(last.starts_with("verified ") && last.contains(" topologies: all correct"), "{last}");
+    let said = all.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.starts_with("verified ") && said.contains(" topologies: all correct"), "{said}");
     let one = run(&format!("verify allgather --algorithm {} --topology 3,1,2 --placement cyclic", any("allgather")));
     assert!(one.out.contains("of 1 algorithm on 1 topology: all correct"), "{}{}", one.out, one.err);
 }
@@ -335,6 +335,56 @@ fn lists_and_helps_fit_80_columns() {
     insta::assert_snapshot!("list", run("list").out);
     insta::assert_snapshot!("list_allreduce", run("list allreduce").out);
     insta::assert_snapshot!("exec_help", run("exec --help").out);
+}
+
+/// What the commands say in a few seconds, one line of each way.
+const SAID: [&str; 14] = [
+    "explain allreduce --topology 4x4 --bytes 8",
+    "explain allreduce --topology 4x4 --bytes 1M",
+    "explain reduce --algorithm binomial --topology 2x2",
+    "explain alltoall --algorithm node-aware --topology 2x4 --bytes 1K --rank 3",
+    "explain allgather --algorithm ring --topology 2x2 --bytes 8 --format program",
+    "simulate allreduce --topology 4x4 --bytes 8..64K",
+    "simulate allgather --topology 3,5,4 --bytes 8",
+    "verify --ranks 1..4",
+    "verify allgather --algorithm ring --ranks 3",
+    "bench bcast --topology 2x2 --bytes 8..64 --iterations 2",
+    "bench allreduce --algorithm auto,ring --topology 2 --bytes 8 --iterations 2 --isolated",
+    "list reduce",
+    "--help",
+    "bench -h",
+];
+
+/// At most 80 columns, and no colours, where no terminal is; the same with colours forbidden.
+#[test]
+fn what_is_said_fits_80_columns() {
+    let helps = ["list", "explain", "simulate", "verify", "tune", "bench", "exec", "report", "reproduce"];
+    let helps = helps.iter().flat_map(|command| [format!("{command} -h"), format!("{command} --help")]);
+    for line in SAID.map(String::from).into_iter().chain(helps) {
+        for outcome in [run(&line), run_with("NO_COLOR", "1", &line)] {
+            assert_eq!(outcome.code, Some(0), "{line}: {}", outcome.err);
+            let long: Vec<&str> = outcome.out.lines().filter(|line| line.chars().count() > 80).collect();
+            assert!(long.is_empty() && !outcome.out.contains('\x1b'), "{line}: {long:#?}");
+        }
+    }
+}
+
+/// Who has seen enough and closes the pipe is no error, and nothing panics.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    for line in SAID {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_allhands"))
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let quiet = said.lines().all(|line| line.starts_with("caution: "));
+        assert!(ended.status.success() && quiet, "{line}: {:?} {said}", ended.status);
+    }
 }
 
 #[test]
@@ -707,6 +757,41 @@ fn what_was_written_by_hand_is_verified_drawn_and_simulated() {
     for line in ["explain --file - --format html", "explain --file - --format program"] {
         refused(&piped(line, PAIR), &["--file has no program and no page"]);
     }
+}
+
+#[test]
+fn what_was_written_by_hand_is_run_beside_the_others() {
+    let path = file("by-hand-run", PAIR);
+    let name = format!("@{}", path.display());
+    let rows = |output: &Outcome| -> Vec<(String, String)> {
+        let lines: Vec<Value> =
+            serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{}{}", output.out, output.err));
+        let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_string();
+        lines.iter().map(|line| (word(line, "collective"), word(line, "algorithm"))).collect()
+    };
+    let all = rows(&run(&format!("bench --file {} --bytes 8 --iterations 2 --format json", path.display())));
+    assert!(all.len() > 5 && all.contains(&("allreduce".into(), name.clone())), "{all:?}");
+    let named =
+        format!("bench allreduce --topology 2 --algorithm ring,{name} --bytes 7..56 --iterations 2 --format json");
+    assert_eq!(rows(&run(&named)).iter().filter(|row| row.1 == name).count(), 2);
+    let few = "bench --file - --algorithm auto --bytes 8 --iterations 2 --format json";
+    assert_eq!(rows(&piped(few, PAIR)).iter().filter(|row| row.1 == "@-").count(), 1);
+    // Its root and its graph are the bench's, too.
+    for line in [
+        "bcast --algorithm binomial --root 3 --topology 5",
+        "neighbor_alltoall --algorithm direct --graph torus:2x2 --topology 4",
+    ] {
+        let text = run(&format!("explain {line} --format schedule")).out;
+        let bench = piped("bench --file - --algorithm all --bytes 8 --iterations 2 --format json", &text);
+        assert!(rows(&bench).len() > 2, "{}{}", bench.out, bench.err);
+    }
+    // What is wrong is not run, nor what is for something else.
+    let wrong = piped("bench --file -", &PAIR.replace("combine input", "copy input"));
+    assert_eq!((wrong.code, wrong.out.as_str()), (Some(1), ""));
+    assert!(wrong.err.starts_with("error: the standard input, line 10 is wrong: rank 1: output 0 "), "{}", wrong.err);
+    let misfit = format!("bench allreduce --topology 3 --algorithm {name}");
+    refused(&run(&misfit), &[&name, "is a schedule of allreduce on 2 ranks, but the call is on 3"]);
+    refused(&run("bench --file nowhere.txt"), &["nowhere.txt: it cannot be read"]);
 }
 
 /// A folder for one test, empty.

@@ -38,12 +38,17 @@ fn installations() -> Vec<(&'static str, PathBuf)> {
     found
 }
 
-/// Runs words separated by spaces on so many ranks. One job at a time: ranks that wait take whole cores.
-fn run((name, root): &(&str, PathBuf), ranks: usize, line: &str, variables: &[(&str, &str)]) -> Outcome {
+/// Runs words separated by spaces on so many ranks.
+fn run(mpi: &(&str, PathBuf), ranks: usize, line: &str, variables: &[(&str, &str)]) -> Outcome {
+    run_each(mpi, &[(ranks, line)], variables)
+}
+
+/// The same where ranks are given different words: the first so many of them, then others. One job at a time: ranks that wait take whole cores.
+fn run_each((name, root): &(&str, PathBuf), jobs: &[(usize, &str)], variables: &[(&str, &str)]) -> Outcome {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(root.join(if *name == "intel" { "bin/mpiexec.hydra" } else { "bin/mpirun" }));
-    command.env_remove("ALLHANDS_MPI").env_remove("ALLHANDS_TOPOLOGY").args(["-n", &ranks.to_string()]);
+    command.env_remove("ALLHANDS_MPI").env_remove("ALLHANDS_TOPOLOGY");
     match *name {
         "openmpi" => {
             command.args(["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]);
@@ -58,7 +63,10 @@ fn run((name, root): &(&str, PathBuf), ranks: usize, line: &str, variables: &[(&
         }
     }
     command.envs(variables.iter().copied());
-    command.arg(env!("CARGO_BIN_EXE_allhands")).args(line.split_whitespace());
+    for (place, (ranks, line)) in jobs.iter().enumerate() {
+        command.args((place > 0).then_some(":")).args(["-n", &ranks.to_string()]);
+        command.arg(env!("CARGO_BIN_EXE_allhands")).args(line.split_whitespace());
+    }
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -70,7 +78,7 @@ fn run((name, root): &(&str, PathBuf), ranks: usize, line: &str, variables: &[(&
     while child.try_wait().expect("the launcher is ours").is_none() {
         if Instant::now() > deadline {
             let _ = child.kill();
-            panic!("{name}: still running after a minute: {line}");
+            panic!("{name}: still running after a minute: {jobs:?}");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -131,6 +139,47 @@ fn what_all_ranks_refuse_is_said_once_and_what_fails_inside_by_each() {
         let inside = run(&mpi, 2, "bench allgather", &[("ALLHANDS_TOPOLOGY", "3")]);
         assert!(!inside.success && inside.err.contains("error: rank "), "{}{}", inside.out, inside.err);
         assert!(inside.err.contains("the topology 3 has 3 seats, but there are 2 ranks"), "{}", inside.err);
+    }
+}
+
+/// Two ranks of four ask for something else: who finds that out says so, a line each, before those who only hear of it.
+#[test]
+fn errors_of_several_ranks_are_a_line_each_and_the_cause_comes_first() {
+    for mpi in installations() {
+        let line = |bytes: usize| format!("bench bcast --algorithm binomial --bytes {bytes} --iterations 1");
+        let ended = run_each(&mpi, &[(2, &line(8)), (2, &line(64))], &[]);
+        let told = format!("{}: {}{}", mpi.0, ended.out, ended.err);
+        assert!(!ended.success, "{told}");
+        let errors: Vec<&str> = ended.err.lines().filter(|line| line.contains("error: ")).collect();
+        // Nothing of one rank's is in the midst of another's. The launcher may put something of its own before it.
+        assert!(!errors.is_empty() && errors.iter().all(|line| line.matches("error: rank ").count() == 1), "{told}");
+        assert!(errors[0].contains(" asks for bcast of ") && errors[0].contains(", where rank "), "{told}");
+        assert!(!ended.err.contains("panicked"), "{told}");
+    }
+}
+
+#[test]
+fn a_schedule_by_hand_runs_on_the_ranks_of_the_job() {
+    let written = |name: &str, text: &str| {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, text).expect("the temporary directory can be written");
+        path.display().to_string()
+    };
+    let line = ["explain", "allreduce", "--algorithm", "ring", "--topology", "2x2", "--format", "schedule"];
+    let ring = Command::new(env!("CARGO_BIN_EXE_allhands")).args(line).output().expect("the command runs");
+    let ring = String::from_utf8(ring.stdout).expect("text");
+    let right = written("ring-by-hand.txt", &ring);
+    let wrong = written("ring-gone-wrong.txt", &ring.replacen("send 1:", "send 2:", 1));
+    for mpi in installations() {
+        let bench = format!("bench --file {right} --algorithm auto,mpi --bytes 8..64 --iterations 2 --format json");
+        let bench = run(&mpi, 4, &bench, &[]);
+        assert!(bench.success, "{}: {}{}", mpi.0, bench.out, bench.err);
+        let lines: Vec<Value> = serde_json::from_str(&bench.out).expect("one array, by one rank");
+        let ours = |line: &&Value| line["algorithm"] == format!("@{right}") && line["ranks"] == 4;
+        assert_eq!((lines.len(), lines.iter().filter(ours).count()), (6, 2), "{}", bench.out);
+        refused(&run(&mpi, 4, &format!("bench --file {wrong}"), &[]), "ring-gone-wrong.txt, line ", 1);
+        refused(&run(&mpi, 3, &format!("bench --file {right}"), &[]), "has 4 seats, but the job has 3 ranks", 1);
+        refused(&run(&mpi, 2, "bench --file nowhere.txt", &[]), "nowhere.txt: it cannot be read", 1);
     }
 }
 

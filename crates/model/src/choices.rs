@@ -58,7 +58,7 @@ impl Allowance {
         if needed <= limit {
             return Ok(());
         }
-        let (algorithm, remedy) = (prepared.choice().to_string(), ", or leave the choice to the library");
+        let (algorithm, remedy) = (prepared.name(), ", or leave the choice to the library");
         Err(allhands_schedule::Error::Memory { algorithm, needed, limit, remedy })
     }
 }
@@ -92,7 +92,7 @@ pub fn rank_choices(
     let mut ranked = Vec::with_capacity(candidates.len());
     for choice in candidates {
         let Ok(prepared) = choice.prepare(problem) else { continue };
-        if messages(&prepared) > MOST_MESSAGES {
+        if prepared.messages() > MOST_MESSAGES {
             continue;
         }
         if let Ok(estimate) = Simulator::new(&prepared).roughly().run(machine, amount) {
@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
 
     /// Takes up a candidate, unless it is known; its place.
     fn add(&mut self, prepared: Prepared) -> Option<usize> {
-        if !self.seen.insert(prepared.choice().clone()) {
+        if !self.seen.insert(prepared.choice()?.clone()) {
             return None;
         }
         let walk = if self.left > 0 { self.quick_estimate.walk(&prepared) } else { None };
@@ -264,12 +264,14 @@ impl<'a> Search<'a> {
         let wrong =
             |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.quick_estimate);
         let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(1.0, f64::max);
-        let rank = |candidate: &Candidate| Ranked {
-            choice: candidate.prepared.choice().clone(),
-            seconds: candidate.simulated.unwrap_or(candidate.quick_estimate * slack),
-            simulated: candidate.simulated.is_some(),
+        let rank = |candidate: &Candidate| {
+            Some(Ranked {
+                choice: candidate.prepared.choice()?.clone(),
+                seconds: candidate.simulated.unwrap_or(candidate.quick_estimate * slack),
+                simulated: candidate.simulated.is_some(),
+            })
         };
-        let mut ranked: Vec<Ranked> = self.candidates.iter().map(rank).collect();
+        let mut ranked: Vec<Ranked> = self.candidates.iter().filter_map(rank).collect();
         // Among equals the one of the shortest name: fewest settings.
         ranked.sort_by_key(|ranked| ranked.choice.to_string().len());
         sort_by(&mut ranked, |ranked| ranked.seconds);
@@ -288,11 +290,6 @@ fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
 /// Least first; equals stay as they are.
 fn sort_by<T>(items: &mut [T], key: impl Fn(&T) -> f64) {
     items.sort_by(|one, other| key(one).total_cmp(&key(other)));
-}
-
-/// Messages of all ranks together.
-fn messages(prepared: &Prepared) -> usize {
-    prepared.cost().messages.saturating_mul(prepared.problem().ranks())
 }
 
 /// The same with one number of its settings changed, or lowered and one beside it raised for it. Not all can serve.

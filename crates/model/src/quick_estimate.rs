@@ -45,7 +45,9 @@ impl<'a> QuickEstimate<'a> {
         let latency = protocol.latency - protocol.overhead;
         let alone = steps as f64 * latency + self.through_ports(protocol, messages, bytes) + work * bytes as f64;
         // Where regions play no part, all ranks of a node send as much.
-        let two_levels = prepared.choice().algorithm.parameters.iter().any(|known| known.name.starts_with("level"));
+        let two_levels = prepared
+            .choice()
+            .is_some_and(|choice| choice.algorithm.parameters.iter().any(|known| known.name.starts_with("level")));
         let together = if two_levels { 1 } else { self.problem.topology.region_sizes(1).1 };
         alone.max(protocol.injection * bytes as f64 * together as f64)
     }

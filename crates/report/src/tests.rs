@@ -127,6 +127,16 @@ fn what_was_learned_of_both_is_used() {
 }
 
 #[test]
+fn what_was_named_and_not_used_is_said() {
+    let said = "what ALLHANDS_TUNING names is not used: it was made for another MPI";
+    let whole = Whole::of(parts(), Job { unused: vec![said.into()], ..job() });
+    assert_eq!(whole.warnings.iter().filter(|warning| *warning == said).count(), 1);
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!([whole.text(), whole.page()].map(one_line).iter().all(|text| text.contains(said)));
+    assert!(Whole::parse(&whole.json()).is_ok_and(|read| read.warnings == whole.warnings));
+}
+
+#[test]
 fn counts_are_by_communicator_and_of_all_ranks() {
     let rows = whole().rows;
     let row = |row: &Row| (row.key.collective.clone(), row.key.on.id, row.key.on.ranks, row.calls, row.bytes);

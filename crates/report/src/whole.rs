@@ -156,6 +156,8 @@ pub struct Job {
     pub compares: bool,
     /// What was found out of the machine.
     pub machine: Option<String>,
+    /// What the user names and was not used, a sentence each.
+    pub unused: Vec<String>,
     /// What was learned on communicators that the first rank is in.
     pub learned: Option<Learning>,
 }
@@ -223,7 +225,7 @@ impl Whole {
             allhands_report: FORM,
             bottom_line: String::new(),
             instead: None,
-            warnings: host::warnings(&parts),
+            warnings: host::warnings(&parts).into_iter().chain(job.unused).collect(),
             ranks: parts.len(),
             machines,
             mpi: job.mpi,

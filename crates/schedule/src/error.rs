@@ -148,6 +148,36 @@ pub enum Error {
         /// What is wrong and what was expected.
         fact: String,
     },
+    /// A file of a schedule that cannot be read.
+    #[error("{file}{fact}")]
+    Unreadable {
+        /// What it is called.
+        file: String,
+        /// Where, and what is wrong, after a comma or a colon.
+        fact: String,
+    },
+    /// A file whose schedule is wrong: it is not run.
+    #[error("{file}{} is wrong: {fault}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Wrong {
+        /// What it is called.
+        file: String,
+        /// At which the blame begins, counted from 1.
+        line: Option<usize>,
+        /// What the verifier found.
+        fault: String,
+    },
+    /// A file whose schedule is one for something else.
+    #[error("{file} is a schedule of {collective}{is}, but the call {asked}; run it there, or name another algorithm")]
+    Misfit {
+        /// As it is named.
+        file: String,
+        /// What its schedule is of.
+        collective: &'static str,
+        /// What else it is for, with a blank before it.
+        is: String,
+        /// What the call is instead.
+        asked: String,
+    },
 }
 
 /// The result of everything that takes a request.

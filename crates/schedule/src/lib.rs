@@ -26,6 +26,7 @@ pub mod draw;
 mod error;
 mod expression;
 mod graph;
+mod hash;
 mod inline_vec;
 mod json;
 mod matching;
@@ -36,6 +37,7 @@ mod setting;
 mod text;
 mod topology;
 mod verify;
+mod written;
 
 pub use bounds::{Bounds, ports};
 pub use collective::{Collective, Problem, Reduction};
@@ -43,6 +45,7 @@ pub use count::{Counts, Traffic};
 pub use error::{Error, Result};
 pub use expression::Expression;
 pub use graph::{Edge, Graph, Pairing};
+pub use hash::hash;
 pub use inline_vec::InlineVec;
 pub use json::Document;
 pub use matching::{End, Matching, Timing};
@@ -52,6 +55,7 @@ pub use setting::{Factor, Setting};
 pub use text::line_of;
 pub use topology::Topology;
 pub use verify::{Fault, Report, Write, verify, verify_watched};
+pub use written::Written;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -392,7 +392,7 @@ impl Choice {
         let problem = Arc::new(problem.clone());
         let recipe = self.recipe(&problem)?;
         self.keeps_promises(&problem)?;
-        Ok(Prepared { problem, choice: self.clone(), recipe })
+        Ok(Prepared { problem, by: By::Choice(self.clone()), recipe })
     }
 
     fn recipe(&self, problem: &Arc<Problem>) -> Result<Recipe> {
@@ -471,11 +471,18 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// An algorithm that has been found able to serve a problem.
+/// An algorithm, or a schedule that somebody wrote, which has been found able to serve a problem.
 pub struct Prepared {
     problem: Arc<Problem>,
-    choice: Choice,
+    by: By,
     recipe: Recipe,
+}
+
+/// What makes the schedules.
+enum By {
+    Choice(Choice),
+    /// The file of a schedule, as it is named; whether its ranks share memory; what it costs.
+    File(String, bool, Cost),
 }
 
 impl Prepared {
@@ -484,9 +491,25 @@ impl Prepared {
         &self.problem
     }
 
-    /// What serves it.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
+    /// The algorithm that serves it, unless that is a schedule that somebody wrote.
+    pub fn choice(&self) -> Option<&Choice> {
+        match &self.by {
+            By::Choice(choice) => Some(choice),
+            By::File(..) => None,
+        }
+    }
+
+    /// What serves it, as it is named on the command line.
+    pub fn name(&self) -> String {
+        match &self.by {
+            By::Choice(choice) => choice.to_string(),
+            By::File(name, ..) => name.clone(),
+        }
+    }
+
+    /// A schedule that is known to serve the problem.
+    pub(crate) fn written(problem: &Problem, name: String, shares: bool, cost: Cost, recipe: Recipe) -> Prepared {
+        Prepared { problem: Arc::new(problem.clone()), by: By::File(name, shares, cost), recipe }
     }
 
     /// Into how many blocks the data is cut.
@@ -496,7 +519,10 @@ impl Prepared {
 
     /// Whether ranks of a region share memory in it, or meet.
     pub fn shares(&self) -> bool {
-        self.choice.shares()
+        match &self.by {
+            By::Choice(choice) => choice.shares(),
+            By::File(_, shares, _) => *shares,
+        }
     }
 
     /// One rank's schedule, made in time and memory proportional to its own operations.
@@ -512,23 +538,37 @@ impl Prepared {
     pub fn ensemble(&self) -> Ensemble {
         Ensemble {
             problem: (*self.problem).clone(),
-            algorithm: self.choice.to_string(),
+            algorithm: self.name(),
             blocks: self.recipe.blocks,
             schedules: (0..self.problem.ranks()).map(|rank| self.rank(rank)).collect(),
         }
     }
 
-    /// What it costs by its closed form.
+    /// What it costs by its closed form; what somebody wrote, as it was counted.
     pub fn cost(&self) -> Cost {
-        if self.problem.ranks() == 1 {
-            return Cost::NOTHING;
-        }
-        let cost = (self.choice.algorithm.cost)(&self.problem, &self.choice.parameters);
-        match self.choice.algorithm.make {
+        let choice = match &self.by {
+            By::File(_, _, cost) => return *cost,
+            By::Choice(_) if self.problem.ranks() == 1 => return Cost::NOTHING,
+            By::Choice(choice) => choice,
+        };
+        let cost = (choice.algorithm.cost)(&self.problem, &choice.parameters);
+        match choice.algorithm.make {
             Make::Both(_) => cost.then(cost),
             Make::Meet(_) => Cost { blocks: 0, ..cost },
             _ => cost,
         }
+    }
+
+    /// Messages of all ranks together, if every one sent as many as the busiest.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective, Problem, Topology};
+    /// let problem = Problem::new(Collective::Allgather, Topology::flat(5)?);
+    /// assert_eq!(Choice::parse(Collective::Allgather, "ring")?.prepare(&problem)?.messages(), 20);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn messages(&self) -> usize {
+        self.cost().messages.saturating_mul(self.problem.ranks())
     }
 }
 

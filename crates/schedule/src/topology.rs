@@ -73,6 +73,21 @@ impl Topology {
         Topology::nested(&[nodes, ranks_per_node])
     }
 
+    /// The same; ranks with nothing between them are on one node, as programs have it.
+    ///
+    /// ```
+    /// use allhands_schedule::Topology;
+    /// assert_eq!(Topology::flat(4)?.on_nodes(), Topology::regular(1, 4)?);
+    /// assert_eq!(Topology::regular(2, 2)?.on_nodes(), Topology::regular(2, 2)?);
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn on_nodes(&self) -> Topology {
+        match self.depth() {
+            0 => Topology::regular(1, self.ranks()).expect("as many ranks as there are"),
+            _ => self.clone(),
+        }
+    }
+
     /// Even regions, outermost count first, ranks of the innermost region last: `[64, 2, 8]`.
     pub fn nested(counts: &[usize]) -> Result<Topology> {
         let text = || counts.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");

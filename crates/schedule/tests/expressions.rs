@@ -196,8 +196,7 @@ fn compare(problem: &Problem, lengths: &[usize]) -> (usize, usize) {
     let mut class_of_outputs: HashMap<Outputs, (Expression, String)> = HashMap::new();
     let all = served(problem);
     for prepared in &all {
-        let name =
-            format!("{} {} on {}, root {}", problem.collective, prepared.choice(), problem.topology, problem.root);
+        let name = format!("{} {} on {}, root {}", problem.collective, prepared.name(), problem.topology, problem.root);
         let class = prepared.expression().unwrap_or_else(|| panic!("{name} is small enough to have a class"));
         let ensemble = prepared.ensemble();
         let outputs: Outputs = lengths.iter().map(|&length| Interpreter::outputs(&ensemble, length)).collect();

@@ -41,7 +41,30 @@ pub(super) fn check(chromium: &mut Chromium, exec: &Path, folder: &Path) -> Resu
         chromium.clean(&format!("the page of {} on a phone", shown.collective))?;
         eprintln!("xtask: {} plays, in {} KiB", shown.collective, page.len() / 1024);
     }
-    Ok(())
+    numbers(chromium, exec, folder).map_err(|fault| format!("the page of 64 ranks: {fault}"))
+}
+
+/// Of 64 ranks, which have no room for their numbers, the first of every node is numbered, and as many more as stand apart.
+fn numbers(chromium: &mut Chromium, exec: &Path, folder: &Path) -> Result<()> {
+    let shown = Shown { collective: "allreduce", algorithm: "nap", topology: "8x8", bytes: 8 };
+    let file = folder.join("many.html");
+    std::fs::write(&file, allhands(exec, &shown.words("html"))?)
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    chromium.size(1400, 1000)?;
+    chromium.open(&file)?;
+    let numbered = "(() => {
+        const canvas = document.querySelector('canvas'), pen = canvas.getContext('2d'), shape = shapeNow();
+        const at = places(shape, scoresNow()[0], canvas.clientWidth), seats = numberedSeats(pen, shape, at);
+        const apart = seats.every((seat, index) => index === 0 || at.x[seat] - at.x[seats[index - 1]] >= pen.measureText('63').width);
+        return !at.numbered && apart && [...Array(8).keys()].every(node => seats.includes(8 * node)) && seats.length > 8;
+    })()";
+    if chromium.value(numbered)? != true {
+        return Err("its rank numbers are not readable".into());
+    }
+    if chromium.value("!find('parts').hidden && find('parts').title.includes('x4 from four ranks')")? != true {
+        return Err("nothing says what x4 is".into());
+    }
+    chromium.clean("the page of 64 ranks")
 }
 
 /// From the start to the end, by the button; then every schedule of the page is asked whether it fills its buffers.

@@ -70,6 +70,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
         let program = library.compile("xtask/src/diagnostics/mistakes.c")?;
         let subject = Subject { exec: &exec, library, program: &program, ranks: RANKS };
         subject.settings()?;
+        subject.tuned_elsewhere()?;
         // MPICH does not start under Open MPI's.
         let hydra = libraries.iter().find(|launcher| launcher.name == "mpich" && library.name == "openmpi");
         if let Some(hydra) = hydra {

@@ -70,6 +70,26 @@ impl Subject<'_> {
         Ok(())
     }
 
+    /// A tuning file that was made with another MPI: the job goes on without it, and both the standard error and the report say so, once.
+    pub(super) fn tuned_elsewhere(&self) -> Result<()> {
+        let title = self.title("a tuning file of another MPI");
+        let (file, report) = (self.report("elsewhere.toml"), self.report("elsewhere.json"));
+        let text = "schema = 1\ntransport = \"an MPI of yore\"\ncells = 0\n";
+        std::fs::write(&file, text).map_err(|error| format!("{title}: {file}: {error}"))?;
+        let settings = [("ALLHANDS_TUNING", &*file), ("ALLHANDS_REPORT", &*report)];
+        let ended = launch(self.command(&["often"], &settings), MOST)?;
+        succeeded(&ended, &title)?;
+        let sentence = "what ALLHANDS_TUNING names is not used: it was made for an MPI of yore, but this is ";
+        let text = std::fs::read_to_string(&report).map_err(|error| format!("{title}: {report}: {error}"))?;
+        let said = says(&ended).filter(|line| line.starts_with(sentence)).count();
+        match (said, text.matches(sentence).count()) {
+            (1, 1) => Ok(()),
+            (said, reported) => {
+                Err(ended.fault(&format!("{title}: said {said} times, reported {reported} times\n{text}")))
+            }
+        }
+    }
+
     /// Under another MPI's launcher every process is alone: that is said once, as `allhands bench` says it, and the program goes on.
     pub(super) fn launched_by(&self, launcher: &Library) -> Result<()> {
         let mut command = launcher.command(2, self.exec);

@@ -50,6 +50,21 @@ fn bad_files_leave_the_default_machine_and_good_ones_are_followed() {
     assert_eq!(tuning("damaged", None).unwrap_err().lines().count(), 1);
 }
 
+/// Who has one file for several MPIs goes on, and is told: on the standard error, and in the report.
+#[test]
+fn a_file_of_another_mpi_is_not_used_and_that_is_remembered() {
+    let file = Tuning::new("MPICH Version: 5.0.2").to_string();
+    let here = |transport| {
+        let evidence = Evidence::of_texts(&texts(Some(&file), None), Some(transport), false);
+        assert_eq!(evidence.tuning.is_some(), evidence.unused().is_empty());
+        evidence.unused().to_vec()
+    };
+    assert!(here("MPICH Version: 5.0.2").is_empty());
+    let said = "what ALLHANDS_TUNING names is not used: it was made for MPICH Version: 5.0.2, but this is Open MPI v5.0.11; \
+        make one with `allhands tune`";
+    assert_eq!(here("Open MPI v5.0.11"), [said]);
+}
+
 #[test]
 fn where_the_tuning_file_is_silent_the_model_speaks() {
     let times = [("ring", 1.0), ("nap", 1.5)];

@@ -88,6 +88,11 @@ impl Comm {
         self.evidence.borrow().fitted_machine()
     }
 
+    /// See [`Evidence::unused`](crate::Evidence::unused).
+    pub(crate) fn unused(&self) -> Vec<String> {
+        self.evidence.borrow().unused().to_vec()
+    }
+
     /// How long the turn took that was given last, on this rank.
     pub(crate) fn took(&self, time: Duration) {
         if let Some(learning) = &mut *self.learning.borrow_mut() {

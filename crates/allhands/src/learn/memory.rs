@@ -118,7 +118,7 @@ impl Memory {
     /// What it says, if there is one; a warning if it cannot be read.
     pub(crate) fn recall(&self) -> Option<String> {
         self.text().unwrap_or_else(|fact| {
-            eprintln!("allhands: what was learned earlier is not used: {fact}");
+            crate::log::say(format_args!("what was learned earlier is not used: {fact}"));
             None
         })
     }

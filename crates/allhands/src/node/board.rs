@@ -158,8 +158,7 @@ impl Board {
         if ranks <= 1 {
             return Ok(None);
         }
-        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+        let hash = allhands_schedule::hash(text.bytes());
         self.locked(|notes| {
             let below = &notes.joining[..notes.joined_below as usize];
             let place = below.iter().position(|joining| joining.key == key);

@@ -21,7 +21,7 @@ use crate::failure::{Failure, Result};
   ALLHANDS_ALGORITHM='allreduce=nap;bcast=mpi'
       forces algorithms; mpi is the MPI's own; nap? is used where it can serve
   ALLHANDS_TUNING=FILE
-      chooses as `allhands tune` has measured
+      chooses as `allhands tune` has measured with this MPI
   ALLHANDS_LEARN=off|frozen|FILE.toml
       learns nothing; changes nothing that was learned; keeps it there, not
       below ~/.cache

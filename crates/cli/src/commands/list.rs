@@ -22,10 +22,10 @@ use crate::screen;
   allhands list allreduce
   allhands list --json | jq -r '.[] | .collective + \" \" + .algorithm'")]
 pub(crate) struct List {
-    /// Only this collective: allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
+    /// Only this collective, such as allreduce, alltoallv or scan
     collective: Option<String>,
 
-    /// Print an array of {"collective","algorithm","parameters","needs","guarantees","source"}
+    /// Print an array of objects with collective, algorithm, parameters, needs, guarantees and source
     #[arg(long)]
     json: bool,
 }

@@ -4,7 +4,6 @@ mod together;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use allhands_schedule::{
     Algorithm, Choice, Collective, Counts, Ensemble, Error, Graph, Problem, Topology, algorithms, verify,
@@ -15,8 +14,8 @@ use rayon::prelude::*;
 
 use crate::args::{Details, MOST_VERIFIED, Seating, at_most, ranks};
 use crate::failure::{Failure, Result};
+use crate::job;
 use crate::screen::{self, counted};
-use crate::{by_hand, job};
 
 /// Prove schedules right: of algorithms on many machines, or one from a file
 ///
@@ -56,7 +55,7 @@ pub(crate) struct Verify {
 
     /// Verify the schedule in this file, in the form that `allhands explain --format schedule` prints; - is the standard input
     #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "ranks", "topology", "placement", "root", "graph", "counts"])]
-    file: Option<PathBuf>,
+    file: Option<String>,
 }
 
 impl Verify {
@@ -336,7 +335,7 @@ impl Tally {
             topologies_in_words(topologies)
         );
         if self.wrong.is_empty() {
-            writeln!(out, "{summary}: all correct{refused}")?;
+            writeln!(out, "{}", screen::wrapped(&format!("{summary}: all correct{refused}")))?;
             return Ok(());
         }
         out.flush()?;
@@ -354,10 +353,11 @@ fn topologies_in_words(count: usize) -> String {
     if count == 1 { "1 topology".into() } else { format!("{count} topologies") }
 }
 
-fn verify_file(file: &Path) -> Result<()> {
-    let (ensemble, report) = by_hand::verified(file)?;
+fn verify_file(file: &str) -> Result<()> {
+    let written = allhands::read_schedule(file)?;
+    let (ensemble, report) = (written.ensemble(), written.report());
     let problem = &ensemble.problem;
-    let counts = Counts::maxima(&ensemble);
+    let counts = Counts::maxima(ensemble);
     let mut out = screen::stdout();
     let yes = |holds| if holds { "yes" } else { "no" };
     writeln!(out, "{} {} on {}", problem.collective, ensemble.algorithm, counted(problem.ranks(), "rank"))?;

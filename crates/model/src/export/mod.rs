@@ -62,7 +62,7 @@ impl RankRounds {
 }
 
 fn without_meetings(prepared: &Prepared) -> Result<(), ExportError> {
-    if prepared.shares() { Err(ExportError::Shared(prepared.choice().to_string())) } else { Ok(()) }
+    if prepared.shares() { Err(ExportError::Shared(prepared.name())) } else { Ok(()) }
 }
 
 fn sizes(prepared: &Prepared, amount: Amount) -> Sizes<'_> {

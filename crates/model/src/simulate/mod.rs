@@ -274,7 +274,7 @@ mod tests {
                     }
                     let together = lockstep::run(flat, waves, &machine, &lanes, &noise);
                     let apart = Engine::new(flat, &machine, &lanes, &noise, false).run().unwrap();
-                    let choice = prepared.choice();
+                    let choice = prepared.name();
                     assert_eq!((together.last, together.mean), (apart.last, apart.mean), "{collective} {choice}");
                     assert_eq!(together.first, apart.first, "{collective} {choice}");
                     compared += 1;

@@ -273,6 +273,7 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn learned(&self, lessons: &mut Lessons) {
         lessons.add(self.comm.topology(), self.comm.lessons());
         lessons.machine = self.comm.fitted();
+        lessons.unused = self.comm.unused();
     }
 
     /// Where the plan of the last call is.

@@ -142,7 +142,7 @@ fn cancelled(request: Untyped, own: impl FnOnce() -> c_int) -> c_int {
         let handle = unsafe { session.job.mpi.abi().read_handle(request) };
         if inside(|| session.requests.has(handle)) == Some(true) {
             let code = session.job.mpi.constants().errors.request;
-            eprintln!("allhands: MPI_Cancel: a collective cannot be cancelled; wait for it");
+            allhands::raw::say("MPI_Cancel: a collective cannot be cancelled; wait for it");
             // SAFETY: a communicator of MPI's.
             unsafe { (session.job.mpi.raw().comm_call_errhandler)(session.job.mpi.world(), code) };
             return code;

@@ -33,7 +33,7 @@ impl Own {
 
     /// The error code of a call that cannot be made.
     pub(super) fn missing(&self) -> c_int {
-        eprintln!("allhands: the MPI of this program has no {}", self.name.to_string_lossy());
+        allhands::raw::say(format_args!("the MPI of this program has no {}", self.name.to_string_lossy()));
         allhands_mpi::load().map_or(1, |mpi| mpi.constants().errors.unsupported_operation)
     }
 }

@@ -1,7 +1,6 @@
 //! From `MPI_Init` to `MPI_Finalize`: what is known in between, and whether there is an in between.
 
 use std::ffi::{c_int, c_void};
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -90,14 +89,14 @@ pub(super) fn begin(choices: fn(&Mpi) -> Choices) {
 /// Ends the job. All ranks find the same: the first says it, before the others end.
 fn refuse(fact: &str) {
     let Ok(mpi) = allhands_mpi::load() else {
-        eprintln!("allhands: {fact}");
+        allhands::raw::say(fact);
         return;
     };
     match mpi.comm_rank(mpi.world()) {
         Ok(1..) => std::thread::sleep(Duration::from_secs(1)),
         _ => {
-            // In one piece, and some launchers forget what a job says when it ends.
-            let _ = std::io::stderr().write_all(format!("allhands: {fact}\n").as_bytes());
+            // Some launchers forget what a job says when it ends.
+            allhands::raw::say(fact);
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -149,7 +148,7 @@ impl Session {
             Some(Ok(mut group)) => self.job.settings.serve(group.parts().0.topology()),
             Some(Err(Unserved::Fallback(reason))) => {
                 if self.job.mpi.comm_rank(self.job.mpi.world()) == Ok(0) {
-                    eprintln!("allhands: the MPI serves this job: {reason}");
+                    allhands::raw::say(format_args!("the MPI serves this job: {reason}"));
                 }
                 Ok(())
             }
@@ -173,7 +172,7 @@ impl Session {
         if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
             && let Err(fact) = memory.keep(lessons.cells(), lessons.machine.as_ref())
         {
-            eprintln!("allhands: {fact}");
+            allhands::raw::say(fact);
         }
     }
 

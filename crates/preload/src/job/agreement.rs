@@ -1,8 +1,8 @@
 //! What all ranks agree on in `MPI_Init`, before anything depends on it: who is under us, in which version, switched on or off, what
 //! moves requests on, and whose settings count. After that no rank hands a call to the MPI for a reason that another may not have.
 
-use allhands_call::hash;
 use allhands_mpi::Mpi;
+use allhands_schedule::hash;
 
 use super::mover::Mover;
 use super::presence::{self, Company};
@@ -27,7 +27,7 @@ pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
     let present = presence::company(wanted == Switch::Sure);
     let leave = |speaks: bool, fact: String| {
         if speaks && wanted != Switch::Off {
-            eprintln!("allhands: {fact}");
+            allhands::raw::say(fact);
         }
         Ok(Agreed::Leave)
     };
@@ -44,7 +44,7 @@ pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
         Company::SomeOfThisMachine { here, of, speaks } => {
             let fact = "start every program of the job with allhands exec, or none";
             if speaks {
-                eprintln!("allhands: {here} of the {of} ranks of this machine run under it; {fact}");
+                allhands::raw::say(format_args!("{here} of the {of} ranks of this machine run under it; {fact}"));
             }
             mpi.abort(mpi.world(), 2);
         }
@@ -60,7 +60,7 @@ pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
         Verdict::OffOnSome => {
             let fact = "ALLHANDS=off on some ranks of this job only, so the MPI serves all of it; set it on all ranks or on none";
             if first {
-                eprintln!("allhands: {fact}");
+                allhands::raw::say(fact);
             }
             Ok(Agreed::Watch)
         }
@@ -68,7 +68,7 @@ pub(crate) fn agree(mpi: &Mpi) -> Result<Agreed, String> {
         Verdict::Versions { off: false } => {
             let fact = "ranks of this job run under different versions of it, so the MPI serves all of it; install one version";
             if first {
-                eprintln!("allhands: {fact}");
+                allhands::raw::say(fact);
             }
             Ok(Agreed::Leave)
         }

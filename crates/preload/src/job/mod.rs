@@ -53,7 +53,7 @@ fn launched(mpi: &Mpi) -> bool {
     let known = mpi.comm_size(mpi.world()).and_then(|ranks| mpi.check_launcher(ranks));
     let Err(error @ allhands_mpi::Error::Launcher { .. }) = known else { return true };
     if speaks() {
-        eprintln!("allhands: {error}");
+        allhands::raw::say(error);
     }
     false
 }

@@ -84,9 +84,9 @@ impl Settings {
         for ((name, value), other) in names.iter().zip(&mine).zip(others) {
             if let Some(rank) = other.filter(|_| me == 0) {
                 let value = if value.is_empty() { "not set".into() } else { format!("{value:?}") };
-                eprintln!(
-                    "allhands: {name} is {value} on rank 0 and something else on rank {rank}; rank 0's counts for all"
-                );
+                allhands::raw::say(format_args!(
+                    "{name} is {value} on rank 0 and something else on rank {rank}; rank 0's counts for all"
+                ));
             }
         }
         let settings = Settings::read(&first, ranks)?;
@@ -176,6 +176,11 @@ impl Settings {
             let name = algorithm.strip_suffix(IF_IT_CAN);
             let server = Server::parse(collective, name.unwrap_or(algorithm));
             let server = server.map_err(|error| misnamed(text, &error))?;
+            if let Server::Written(file) = &server {
+                return Err(format!(
+                    "{ALGORITHM}={text}: the schedule in {file} serves `allhands bench` and plans only; name an algorithm that `allhands list` knows"
+                ));
+            }
             settings.forced.retain(|(known, _)| *known != collective);
             settings.forced.push((collective, Forced { server, if_it_can: name.is_some() }));
         }

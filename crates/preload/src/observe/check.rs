@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allhands::raw::Pauses;
-use allhands_call::{Communicator, Reason, Unserved, hash};
+use allhands_call::{Communicator, Reason, Unserved};
 use allhands_mpi::{Handle, Mpi};
+use allhands_schedule::hash;
 
 use super::observer::{Announced, Observer, Stay};
 use crate::job::waiting;
@@ -317,7 +318,7 @@ fn end(mpi: &Mpi, rank: usize, sentence: &str, others: Others) -> ! {
         std::thread::sleep(Duration::from_secs(1));
     }
     if rank == 0 || matches!(others, Others::MayNot) {
-        eprintln!("allhands: {sentence}");
+        allhands::raw::say(sentence);
         // Intel's launcher may break at the abort and lose what it has not passed on.
         std::thread::sleep(Duration::from_millis(200));
     }

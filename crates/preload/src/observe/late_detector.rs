@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use allhands::raw::NodeMemory;
-use allhands_call::{Communicator, Unserved, hash};
+use allhands_call::{Communicator, Unserved};
 use allhands_mpi::Mpi;
+use allhands_schedule::hash;
 
 use super::attendance_table::{AttendanceTable, Whereabouts};
 use super::observer::{Announced, Observer, Stay};
@@ -173,7 +174,7 @@ impl SharedState {
             for call in calls.iter_mut().filter(|call| !call.told && call.since.elapsed() >= self.most) {
                 call.told = true;
                 if let Some(sentence) = self.sentence(call) {
-                    eprintln!("allhands: {sentence}");
+                    allhands::raw::say(sentence);
                 }
             }
         }

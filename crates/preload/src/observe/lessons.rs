@@ -22,6 +22,8 @@ pub(crate) struct Lessons {
     pub(crate) aside: f64,
     /// What was found out of the machine.
     pub(crate) machine: Option<Machine>,
+    /// What the user names and is not used, a sentence each.
+    pub(crate) unused: Vec<String>,
 }
 
 /// Fewer turns are not remembered.

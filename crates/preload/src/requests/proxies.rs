@@ -69,7 +69,7 @@ impl Proxy {
         // SAFETY: nothing is sent, to this rank.
         let code = unsafe { (mpi.raw().send)(null(), 0, byte, 0, self.tag, self.comm) };
         if let Err(error) = mpi.check("MPI_Send", code) {
-            eprintln!("allhands: a request cannot be completed: {error}");
+            allhands::raw::say(format_args!("a request cannot be completed: {error}"));
         }
     }
 }

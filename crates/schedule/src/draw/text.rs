@@ -242,8 +242,8 @@ impl Buffers {
 
     fn legend(&self, drawing: &Drawing<'_>) -> String {
         let arrived = if drawing.letters { "A letter" } else { "The colour" };
-        let combined = if self.reduces { "; 0-3 is combined from ranks 0 to 3, x5 from five ranks" } else { "" };
-        format!("{arrived} says in which step a block arrived; . is still empty{combined}.\n")
+        let combined = if self.reduces { "0-3 is combined from ranks 0 to 3, x5 from five ranks.\n" } else { "" };
+        format!("{arrived} says in which step a block arrived; . is still empty.\n{combined}")
     }
 }
 

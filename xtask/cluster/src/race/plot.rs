@@ -28,7 +28,7 @@ pub(super) fn plot(text: &str) -> Result<String> {
     );
     let _ = writeln!(
         svg,
-        "<text x=\"{left}\" y=\"18\" font-size=\"14\">time of the MPI's own / ours, {} between nodes; above the line we are faster</text>",
+        "<text x=\"{left}\" y=\"18\" font-size=\"14\">time of the MPI's own / ours over bytes, {} between nodes; above the line we are faster</text>",
         Delay { micros: longest }
     );
     let colours = [(Mpi::Openmpi, "#1b6ca8"), (Mpi::Mpich, "#d1495b"), (Mpi::Intel, "#2a9d57")];
@@ -41,8 +41,7 @@ pub(super) fn plot(text: &str) -> Result<String> {
             mpi.title()
         );
     }
-    // From a quarter to eight times as fast, by powers of two.
-    let height_of = |ratio: f64| height * (1.0 - (ratio.clamp(0.25, 8.0).log2() + 2.0) / 5.0);
+    let height_of = |ratio: f64| height * (1.0 - (ratio.clamp(LEAST, MOST) / LEAST).log2() / (MOST / LEAST).log2());
     for (row, shape) in shapes.iter().enumerate() {
         for (column, collective) in collectives.iter().enumerate() {
             let (x, y) = (left + column as f64 * (width + 20.0), top + row as f64 * (height + 46.0));
@@ -72,12 +71,12 @@ pub(super) fn plot(text: &str) -> Result<String> {
                     let cell = cells.get(&(*shape, longest, (*collective).into(), *bytes));
                     let Some(Compared { ratio, .. }) = cell.and_then(|by_mpi| by_mpi.get(mpi)) else { continue };
                     let x = place(index) + (which as f64 - 1.0) * 8.0;
-                    let (low, high, at) = (height_of(ratio.low), height_of(ratio.high), height_of(ratio.median));
+                    let [low, high, at] = [ratio.low, ratio.high, ratio.median].map(height_of);
+                    let title = format!("<title>{}, {bytes} bytes: {:.2}</title>", mpi.title(), ratio.median);
                     let _ = writeln!(
                         svg,
-                        "<line x1=\"{x}\" x2=\"{x}\" y1=\"{low}\" y2=\"{high}\" stroke=\"{colour}\"/><circle cx=\"{x}\" cy=\"{at}\" r=\"3\" fill=\"{colour}\"><title>{}, {bytes} bytes: {:.2}</title></circle>",
-                        mpi.title(),
-                        ratio.median
+                        "<line x1=\"{x}\" x2=\"{x}\" y1=\"{low}\" y2=\"{high}\" stroke=\"{colour}\"/>{}",
+                        mark(ratio.median, (x, at), colour, &title)
                     );
                 }
             }
@@ -86,6 +85,24 @@ pub(super) fn plot(text: &str) -> Result<String> {
     }
     svg += "</svg>\n";
     Ok(svg)
+}
+
+/// The range of what is drawn: from a quarter to eight times as fast.
+const LEAST: f64 = 0.25;
+const MOST: f64 = 8.0;
+
+/// A dot; where it would be outside, an arrow that points there, with the number beside it.
+fn mark(ratio: f64, (x, y): (f64, f64), colour: &str, title: &str) -> String {
+    if (LEAST..=MOST).contains(&ratio) {
+        return format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"{colour}\">{title}</circle>");
+    }
+    let outwards = if ratio > MOST { -1.0 } else { 1.0 };
+    let points = format!("{x},{} {},{} {},{}", y + outwards, x - 4.0, y - 6.0 * outwards, x + 4.0, y - 6.0 * outwards);
+    format!(
+        "<polygon points=\"{points}\" fill=\"{colour}\">{title}</polygon><text x=\"{}\" y=\"{}\" font-size=\"9\" text-anchor=\"end\" fill=\"{colour}\">{ratio:.1}</text>",
+        x - 6.0,
+        if ratio > MOST { y + 8.0 } else { y - 2.0 }
+    )
 }
 
 #[cfg(test)]
@@ -98,6 +115,14 @@ mod tests {
         let drawing = plot(RACE).unwrap();
         assert_eq!(drawing.matches("<circle").count(), 1);
         assert!(drawing.contains("8 bytes: 0.80"), "{drawing}");
+    }
+
+    #[test]
+    fn what_is_outside_is_marked_with_its_number() {
+        let far = mark(12.34, (10.0, 0.0), "red", "");
+        assert!(far.contains("<polygon points=\"10,-1 ") && far.contains(">12.3</text>"), "{far}");
+        assert!(mark(0.2, (10.0, 130.0), "red", "").contains("<polygon points=\"10,131 "));
+        assert!([0.25, 1.0, 8.0].iter().all(|ratio| mark(*ratio, (0.0, 0.0), "red", "").starts_with("<circle")));
     }
 
     #[test]

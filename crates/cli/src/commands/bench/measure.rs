@@ -11,11 +11,11 @@ use indicatif::ProgressBar;
 use super::names::AUTO;
 use super::report::Timing;
 use super::turns::{Shuffle, Turns};
-use super::values::Value;
+use super::values::{Called, Value};
 
 /// What all ranks do together.
 pub(in crate::commands) struct Job<'a> {
-    pub(in crate::commands) collective: Collective,
+    pub(in crate::commands) called: Called,
     pub(in crate::commands) transport: &'a str,
     pub(in crate::commands) names: &'a [String],
     pub(in crate::commands) sizes: &'a [usize],
@@ -56,7 +56,7 @@ impl Job<'_> {
         let mut order = Shuffle::new();
         for &bytes in self.sizes {
             // Counted in doubles where they can be; a barrier has none.
-            let wrong = match bytes.is_multiple_of(8) && self.collective != Collective::Barrier {
+            let wrong = match bytes.is_multiple_of(8) && self.called.collective != Collective::Barrier {
                 true => self.size::<f64>(comm, bytes, &mut order)?,
                 false => self.size::<u8>(comm, bytes, &mut order)?,
             };
@@ -101,7 +101,7 @@ impl Job<'_> {
             let (name, times) = (&self.names[index], &turns.times[index]);
             let median_us = median(times);
             Timing {
-                collective: self.collective.name(),
+                collective: self.called.collective.name(),
                 ranks: comm.size(),
                 bytes,
                 algorithm: if name == AUTO { format!("{AUTO} ({})", turns.algorithm(index)) } else { name.clone() },
@@ -136,7 +136,7 @@ impl Job<'_> {
         bytes: usize,
         judge: &mut Judge<'_>,
     ) -> allhands::Result<Contest> {
-        match bytes.is_multiple_of(8) && self.collective != Collective::Barrier {
+        match bytes.is_multiple_of(8) && self.called.collective != Collective::Barrier {
             true => self.judged::<f64>(comm, bytes, judge),
             false => self.judged::<u8>(comm, bytes, judge),
         }

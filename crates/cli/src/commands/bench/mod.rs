@@ -4,15 +4,15 @@ pub(super) mod measure;
 mod names;
 pub(super) mod report;
 mod turns;
-mod values;
+pub(super) mod values;
 pub(super) mod verdict;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allhands::{Comm, Options, Threads, Topology};
 use allhands_mpi::Launcher;
-use allhands_schedule::Collective;
+use allhands_schedule::{Collective, Written};
 use clap::{Args, ValueEnum};
 
 use crate::args::{Seating, shape, sizes};
@@ -23,6 +23,7 @@ use indicatif::ProgressBar;
 use measure::{Job, Measured};
 use names::Names;
 use report::{Report, Timing};
+use values::Called;
 
 /// Measure collectives: on the ranks of an MPI job under mpirun, else on thread ranks of this machine
 ///
@@ -41,15 +42,22 @@ use report::{Report, Timing};
   allhands bench allgather --algorithm bruck,loc-bruck:fan=full --topology 4x2 --bytes 8..64K
   allhands bench alltoall --algorithm all --format csv > alltoall.csv
   mpirun -n 8 allhands bench allgather --algorithm all,mpi --topology 2x4
-  mpirun -n 2 allhands bench allreduce --algorithm auto,mpi --isolated")]
+  mpirun -n 2 allhands bench allreduce --algorithm auto,mpi --isolated
+  allhands bench --file mine.txt")]
 pub(crate) struct Bench {
-    /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
-    collective: String,
+    /// One that `allhands list` names, such as allreduce, alltoallv or scan
+    #[arg(required_unless_present = "file")]
+    collective: Option<String>,
 
     /// What to compare: names with parameters, separated by blanks or by commas between names; auto, the library's own
-    /// choice; all, which is auto and every algorithm; mpi, the MPI library's own collective
-    #[arg(long, value_name = "NAME|all|auto|mpi", default_value = "all")]
+    /// choice; all, which is auto and every algorithm; mpi, the MPI library's own collective; @FILE, the schedule in a file
+    #[arg(long, value_name = "NAME|all|auto|mpi|@FILE", default_value = "all")]
     algorithm: String,
+
+    /// Measure the schedule in this file, for its collective and topology, beside the others: as --algorithm all,@FILE does. In the form that
+    /// `allhands explain --format schedule` prints; - is the standard input
+    #[arg(long, value_name = "F", conflicts_with_all = ["collective", "topology", "placement"])]
+    file: Option<String>,
 
     #[command(flatten)]
     seating: Seating,
@@ -82,7 +90,7 @@ enum Format {
 
 /// What the command line asks for.
 struct Request {
-    collective: Collective,
+    called: Called,
     topology: Option<Topology>,
     sizes: Vec<usize>,
     names: Names,
@@ -93,23 +101,43 @@ const MOST_THREADS: usize = 256;
 
 impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
-        let collective: Collective = self.collective.parse()?;
         if self.iterations == Some(0) {
             return Err(Failure::Usage("--iterations 0 measures nothing; ask for 1 or more".into()));
         }
-        let request = Request {
-            collective,
-            topology: self.seating.resolve()?,
-            sizes: if collective == Collective::Barrier { vec![0] } else { self.sizes()? },
-            names: Names::parse(collective, &self.algorithm)?,
-        };
         match job::launched() {
-            Some(launcher) => self.on_mpi(request, &launcher),
-            None => self.on_threads(request),
+            Some(launcher) => self.on_mpi(&launcher),
+            None => self.on_threads(),
         }
     }
 
-    fn on_threads(&self, request: Request) -> Result<()> {
+    /// What is asked for, by the command line or by the schedule in its file.
+    fn request(&self, written: Option<&Written>) -> Result<Request> {
+        let problem = written.map(|written| &written.ensemble().problem);
+        let (called, topology) = match (problem, &self.collective) {
+            (Some(problem), _) => (Called::of(problem), Some(problem.topology.clone())),
+            (None, Some(name)) => (Called::new(name.parse()?), self.seating.resolve()?),
+            (None, None) => return Err(Failure::Usage("name a collective to measure, or a --file".into())),
+        };
+        let names = Names::parse(called.collective, &self.algorithm)?;
+        Ok(Request {
+            topology,
+            sizes: if called.collective == Collective::Barrier { vec![0] } else { self.sizes()? },
+            names: match &self.file {
+                Some(file) => names.beside(file),
+                None => names,
+            },
+            called,
+        })
+    }
+
+    fn on_threads(&self) -> Result<()> {
+        let own = self.file.as_deref().map(allhands::read_schedule).transpose()?.map(Arc::new);
+        let request = self.request(own.as_deref())?;
+        let read = |file: &str| match &own {
+            Some(own) if self.file.as_deref() == Some(file) => Ok(own.clone()),
+            _ => Ok(Arc::new(allhands::read_schedule(file)?)),
+        };
+        let written = request.names.files().map(read).collect::<Result<Vec<_>>>()?;
         let topology = request.topology.clone().map_or_else(|| Topology::regular(2, 4), Ok)?;
         if topology.ranks() > MOST_THREADS {
             let ranks = topology.ranks();
@@ -122,12 +150,12 @@ impl Bench {
                 "--algorithm mpi: the MPI library's own collective needs MPI ranks; start the command with mpirun, or leave mpi out".into(),
             ));
         }
-        let names = request.names.serving(request.collective, &topology)?;
+        let names = request.names.serving(&request.called, &topology, &written)?;
         screen::caution(host::of_threads(topology.ranks(), host::load()));
         let bar = screen::progress("measuring", request.sizes.len() * names.len(), true);
         let show = Show::new(self.report(&request, &names, counted(topology.ranks(), "thread rank"), &topology), &bar);
         let job = Job {
-            collective: request.collective,
+            called: request.called.clone(),
             transport: "threads",
             names: &names,
             sizes: &request.sizes,
@@ -137,7 +165,10 @@ impl Bench {
             bar: &bar,
             sink: &|lines| show.add(lines),
         };
-        let ranks = Threads::new(topology).timeout(Duration::from_secs(120)).run(|comm| job.rank(comm));
+        let ranks = Threads::new(topology).timeout(Duration::from_secs(120)).run(|comm| {
+            written.iter().for_each(|written| comm.know(written.clone()));
+            job.rank(comm)
+        });
         bar.finish_and_clear();
         for measured in ranks.map_err(|error| Failure::Wrong(error.to_string()))? {
             if let Measured::Wrong(reason) = measured {
@@ -147,13 +178,30 @@ impl Bench {
         show.end()
     }
 
-    fn on_mpi(&self, request: Request, launcher: &Launcher) -> Result<()> {
-        if let (Some(topology), Some(ranks)) = (&request.topology, launcher.size) {
+    fn on_mpi(&self, launcher: &Launcher) -> Result<()> {
+        // What a file asks for is known when rank 0 has read it.
+        let early = if self.file.is_none() { Some(self.request(None)?) } else { None };
+        if let (Some(Request { topology: Some(topology), .. }), Some(ranks)) = (&early, launcher.size) {
             self.seats_all(topology, ranks)?;
         }
         let load = host::load();
         job::run(|comm, mpi| {
-            let seated;
+            let (told, seated);
+            let request = match &early {
+                Some(request) => request,
+                None => {
+                    let file = self.file.as_deref().unwrap_or("-");
+                    let own = match job::alike(comm.written(file))? {
+                        Ok(own) => own,
+                        Err(refused) => return Ok(Err(refused)),
+                    };
+                    told = match self.request(Some(&own)) {
+                        Ok(request) => request,
+                        Err(refused) => return Ok(Err(refused)),
+                    };
+                    &told
+                }
+            };
             let crowd = host::of_job(comm, load)?;
             let comm = match request.topology.clone() {
                 Some(topology) => {
@@ -165,7 +213,14 @@ impl Bench {
                 }
                 None => comm,
             };
-            let names = match request.names.serving(request.collective, comm.topology()) {
+            let mut written = Vec::new();
+            for file in request.names.files() {
+                match job::alike(comm.written(file))? {
+                    Ok(one) => written.push(one),
+                    Err(refused) => return Ok(Err(refused)),
+                }
+            }
+            let names = match request.names.serving(&request.called, comm.topology(), &written) {
                 Ok(names) => names,
                 Err(refused) => return Ok(Err(refused)),
             };
@@ -173,12 +228,12 @@ impl Bench {
             let bar = screen::progress("measuring", request.sizes.len() * names.len(), first);
             let version = comm.transport();
             let ranks = format!("{} of {version} ({})", counted(comm.size(), "rank"), job::file(mpi));
-            let show = Show::new(self.report(&request, &names, ranks, comm.topology()), &bar);
+            let show = Show::new(self.report(request, &names, ranks, comm.topology()), &bar);
             if first {
                 screen::caution(crowd);
             }
             let job = Job {
-                collective: request.collective,
+                called: request.called.clone(),
                 transport: &version,
                 names: &names,
                 sizes: &request.sizes,
@@ -204,8 +259,8 @@ impl Bench {
         let isolated = if self.isolated { ", isolated calls" } else { "" };
         Report {
             format: self.format,
-            collective: request.collective,
-            title: format!("{} on {ranks}{isolated}, {}", request.collective, shape(topology)),
+            collective: request.called.collective,
+            title: format!("{} on {ranks}{isolated}, {}", request.called.collective, shape(topology)),
             longest: names
                 .iter()
                 .map(|name| if name == names::AUTO { names::LONG_AUTO } else { name.len() })
@@ -218,12 +273,16 @@ impl Bench {
 
     /// That the topology has a seat for every rank of the job.
     fn seats_all(&self, topology: &Topology, ranks: usize) -> Result<()> {
-        let (text, seats) = (self.seating.written(), topology.ranks());
+        let seats = topology.ranks();
         if seats == ranks {
             return Ok(());
         }
+        let who = match &self.file {
+            Some(file) => format!("the schedule in {}", Written::called(file)),
+            None => format!("--topology {}", self.seating.written()),
+        };
         Err(Failure::Usage(format!(
-            "--topology {text} has {seats} seats, but the job has {ranks} ranks; give every rank one, or start {seats} ranks"
+            "{who} has {seats} seats, but the job has {ranks} ranks; give every rank one, or start {seats} ranks"
         )))
     }
 
@@ -260,7 +319,7 @@ impl<'a> Show<'a> {
 /// The algorithm that the library chooses for so many bytes where a call names none.
 pub(super) fn chosen(collective: Collective, comm: &Comm, bytes: usize) -> allhands::Result<String> {
     match bytes.is_multiple_of(8) && collective != Collective::Barrier {
-        true => Ok(values::plan::<f64>(collective, comm, bytes / 8, &Options::new())?.algorithm()),
-        false => Ok(values::plan::<u8>(collective, comm, bytes, &Options::new())?.algorithm()),
+        true => Ok(values::plan::<f64>(&Called::new(collective), comm, bytes / 8, &Options::new())?.algorithm()),
+        false => Ok(values::plan::<u8>(&Called::new(collective), comm, bytes, &Options::new())?.algorithm()),
     }
 }

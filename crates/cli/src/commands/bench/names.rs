@@ -1,8 +1,11 @@
 //! Which algorithms are compared.
 
-use allhands::{Server, Topology};
-use allhands_schedule::{Choice, Collective, Problem, algorithms};
+use std::sync::Arc;
 
+use allhands::{Server, Topology};
+use allhands_schedule::{Choice, Collective, Written, algorithms};
+
+use super::values::Called;
 use crate::args;
 use crate::failure::{Failure, Result};
 
@@ -38,14 +41,33 @@ impl Names {
         }
     }
 
+    /// And the schedule in a file.
+    pub(super) fn beside(mut self, file: &str) -> Names {
+        self.0.push(Name::One(Server::Written(file.into())));
+        self
+    }
+
+    /// The files whose schedules are among them.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|name| match name {
+            Name::One(Server::Written(file)) => Some(file.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether the MPI library's own collective is among them.
     pub(super) fn of_mpi(&self) -> bool {
         self.0.contains(&Name::One(Server::Library))
     }
 
-    /// Those that run, each once. Of `all`, those that can serve here; one that was named must.
-    pub(super) fn serving(&self, collective: Collective, topology: &Topology) -> Result<Vec<String>> {
-        let problem = Problem::new(collective, topology.clone());
+    /// Those that run, each once. Of `all`, those that can serve here; one that was named must. `written` are the schedules of the files.
+    pub(super) fn serving(
+        &self,
+        called: &Called,
+        topology: &Topology,
+        written: &[Arc<Written>],
+    ) -> Result<Vec<String>> {
+        let (problem, collective) = (called.problem(topology), called.collective);
         let mut serving: Vec<String> = Vec::new();
         let mut add = |name: String| {
             if !serving.contains(&name) {
@@ -65,8 +87,11 @@ impl Names {
                 }
                 Name::Auto => add(AUTO.into()),
                 Name::One(server) => {
+                    let name = server.to_string();
                     server.choice().map(|choice| choice.prepare(&problem)).transpose()?;
-                    add(server.to_string());
+                    let file = written.iter().find(|written| written.to_string() == name);
+                    file.map(|written| written.prepare(&problem)).transpose()?;
+                    add(name);
                 }
             }
         }
@@ -80,7 +105,7 @@ mod tests {
 
     fn serving(text: &str) -> Vec<String> {
         let names = Names::parse(Collective::Allgather, text).unwrap();
-        names.serving(Collective::Allgather, &Topology::flat(3).unwrap()).unwrap()
+        names.serving(&Called::new(Collective::Allgather), &Topology::flat(3).unwrap(), &[]).unwrap()
     }
 
     #[test]

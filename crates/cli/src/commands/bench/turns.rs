@@ -44,13 +44,13 @@ impl<'a, T: Value> Turns<'a, T> {
         let plans = job.names.iter().map(|name| {
             // A comparison may include algorithms whose results differ in rounding from rank to rank.
             let options = if name == AUTO { Options::new() } else { Options::new().algorithm(name).identical(false) };
-            plan(job.collective, comm, count, &options)
+            plan(&job.called, comm, count, &options)
         });
         let plans: Vec<Plan<T>> = plans.collect::<allhands::Result<_>>()?;
-        let wanted = wanted::<T>(job.collective, comm.size(), comm.rank(), count);
+        let wanted = wanted::<T>(&job.called, comm.size(), comm.rank(), count);
         let bench = Batches {
             gate: comm.barrier_plan()?,
-            input: input::<T>(job.collective, comm.size(), comm.rank(), count),
+            input: input::<T>(&job.called, comm.size(), comm.rank(), count),
             output: wanted.clone(),
             wanted,
             one_by_one: false,
@@ -64,7 +64,7 @@ impl<'a, T: Value> Turns<'a, T> {
     /// From now on a run from or to a root, or along the ranks, ends with a barrier. Back to back a root would begin the next before the others
     /// have got anything, and what is measured would be its own effort, not when the data are there.
     pub(super) fn one_by_one(&mut self) {
-        self.bench.one_by_one = self.job.collective.rooted() || self.job.collective.prefixes();
+        self.bench.one_by_one = self.job.called.collective.rooted() || self.job.called.collective.prefixes();
     }
 
     /// The algorithm that a plan has chosen.

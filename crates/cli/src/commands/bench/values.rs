@@ -3,7 +3,38 @@
 use std::sync::Arc;
 
 use allhands::{Comm, Op, Options, Plan};
-use allhands_schedule::{Collective, Graph};
+use allhands_schedule::{Collective, Graph, Problem, Topology};
+
+/// What is called: a collective, from or to a root, among neighbours.
+#[derive(Clone)]
+pub(in crate::commands) struct Called {
+    pub(in crate::commands) collective: Collective,
+    root: usize,
+    /// Who talks to whom; neighbours on a square unless given.
+    graph: Option<Arc<Graph>>,
+}
+
+impl Called {
+    /// From or to rank 0.
+    pub(in crate::commands) fn new(collective: Collective) -> Called {
+        Called { collective, root: 0, graph: None }
+    }
+
+    /// As a problem has it.
+    pub(super) fn of(problem: &Problem) -> Called {
+        Called { collective: problem.collective, root: problem.root, graph: problem.graph.clone() }
+    }
+
+    /// What is asked of ranks that sit like this.
+    pub(super) fn problem(&self, topology: &Topology) -> Problem {
+        let graph = self.collective.has_graph().then(|| self.graph(topology.ranks()));
+        Problem { root: self.root, graph, ..Problem::new(self.collective, topology.clone()) }
+    }
+
+    fn graph(&self, ranks: usize) -> Arc<Graph> {
+        self.graph.clone().unwrap_or_else(|| Arc::new(Graph::square(ranks)))
+    }
+}
 
 /// The two element types of a bench: doubles, or bytes where the size is no multiple of eight.
 pub(super) trait Value: allhands::kernels::Element + PartialEq {
@@ -43,13 +74,14 @@ impl Value for u8 {
 
 /// A plan of so many elements in each block, or in the whole vector.
 pub(super) fn plan<T: Value>(
-    collective: Collective,
+    called: &Called,
     comm: &Comm,
     count: usize,
     options: &Options,
 ) -> allhands::Result<Plan<T>> {
     let counts = || vec![count; comm.size()];
-    match collective {
+    let (root, graph) = (called.root, || called.graph(comm.size()));
+    match called.collective {
         Collective::Allgather => comm.allgather_plan_with(count, options),
         Collective::Allgatherv => comm.allgatherv_plan_with(&counts(), options),
         Collective::Alltoall => comm.alltoall_plan_with(count, options),
@@ -57,19 +89,19 @@ pub(super) fn plan<T: Value>(
         Collective::Allreduce => comm.allreduce_plan_with(count, Op::sum(), options),
         Collective::ReduceScatter => comm.reduce_scatter_plan_with(&counts(), Op::sum(), options),
         Collective::ReduceScatterBlock => comm.reduce_scatter_block_plan_with(count, Op::sum(), options),
-        Collective::Bcast => comm.bcast_plan_with(count, 0, options),
-        Collective::Reduce => comm.reduce_plan_with(count, Op::sum(), 0, options),
-        Collective::Gather => comm.gather_plan_with(count, 0, options),
-        Collective::Gatherv => comm.gatherv_plan_with(count, 0, options),
-        Collective::Scatter => comm.scatter_plan_with(count, 0, options),
-        Collective::Scatterv => comm.scatterv_plan_with(count, 0, options),
+        Collective::Bcast => comm.bcast_plan_with(count, root, options),
+        Collective::Reduce => comm.reduce_plan_with(count, Op::sum(), root, options),
+        Collective::Gather => comm.gather_plan_with(count, root, options),
+        Collective::Gatherv => comm.gatherv_plan_with(count, root, options),
+        Collective::Scatter => comm.scatter_plan_with(count, root, options),
+        Collective::Scatterv => comm.scatterv_plan_with(count, root, options),
         Collective::Scan => comm.scan_plan_with(count, Op::sum(), options),
         Collective::Exscan => comm.exscan_plan_with(count, Op::sum(), options),
-        Collective::NeighborAllgather => comm.neighbor_allgather_plan_with(&square(comm.size()), count, options),
-        Collective::NeighborAllgatherv => comm.neighbor_allgatherv_plan_with(&square(comm.size()), &counts(), options),
-        Collective::NeighborAlltoall => comm.neighbor_alltoall_plan_with(&square(comm.size()), count, options),
+        Collective::NeighborAllgather => comm.neighbor_allgather_plan_with(&graph(), count, options),
+        Collective::NeighborAllgatherv => comm.neighbor_allgatherv_plan_with(&graph(), &counts(), options),
+        Collective::NeighborAlltoall => comm.neighbor_alltoall_plan_with(&graph(), count, options),
         Collective::NeighborAlltoallv => {
-            let graph = square(comm.size());
+            let graph = graph();
             comm.neighbor_alltoallv_plan_with(&graph, &vec![count; graph.edges()], options)
         }
         Collective::Barrier => T::barrier(comm, options),
@@ -77,12 +109,12 @@ pub(super) fn plan<T: Value>(
 }
 
 /// What a rank gives.
-pub(super) fn input<T: Value>(collective: Collective, ranks: usize, rank: usize, count: usize) -> Vec<T> {
-    let len = match collective.family() {
+pub(super) fn input<T: Value>(called: &Called, ranks: usize, rank: usize, count: usize) -> Vec<T> {
+    let len = match called.collective.family() {
         Collective::Alltoall | Collective::ReduceScatter => count * ranks,
-        Collective::Bcast | Collective::Scatter if rank != 0 => 0,
+        Collective::Bcast | Collective::Scatter if rank != called.root => 0,
         Collective::Scatter => count * ranks,
-        Collective::NeighborAlltoall => count * square(ranks).outgoing(rank).len(),
+        Collective::NeighborAlltoall => count * called.graph(ranks).outgoing(rank).len(),
         Collective::Barrier => 0,
         _ => count,
     };
@@ -90,36 +122,32 @@ pub(super) fn input<T: Value>(collective: Collective, ranks: usize, rank: usize,
 }
 
 /// What it must get.
-pub(super) fn wanted<T: Value>(collective: Collective, ranks: usize, me: usize, count: usize) -> Vec<T> {
+pub(super) fn wanted<T: Value>(called: &Called, ranks: usize, me: usize, count: usize) -> Vec<T> {
+    let root = called.root;
     let block = |rank: usize, first: usize| (first..first + count).map(move |index| T::of(given(rank, index)));
     let sum_of = |ranks: usize, first: usize| -> Vec<T> {
         (first..first + count).map(|index| T::of((0..ranks).map(|rank| given(rank, index)).sum())).collect()
     };
     let sum = |first: usize| sum_of(ranks, first);
-    match collective.family() {
+    match called.collective.family() {
         Collective::Allgather => (0..ranks).flat_map(|rank| block(rank, 0)).collect(),
         Collective::Alltoall => (0..ranks).flat_map(|rank| block(rank, me * count)).collect(),
         Collective::Allreduce => sum(0),
         Collective::ReduceScatter => sum(me * count),
-        Collective::Bcast => block(0, 0).collect(),
-        Collective::Reduce if me == 0 => sum(0),
-        Collective::Gather if me == 0 => (0..ranks).flat_map(|rank| block(rank, 0)).collect(),
-        Collective::Scatter => block(0, me * count).collect(),
+        Collective::Bcast => block(root, 0).collect(),
+        Collective::Reduce if me == root => sum(0),
+        Collective::Gather if me == root => (0..ranks).flat_map(|rank| block(rank, 0)).collect(),
+        Collective::Scatter => block(root, me * count).collect(),
         Collective::Scan => sum_of(me + 1, 0),
         Collective::Exscan if me > 0 => sum_of(me, 0),
-        Collective::NeighborAllgather => square(ranks).sources(me).flat_map(|rank| block(rank, 0)).collect(),
+        Collective::NeighborAllgather => called.graph(ranks).sources(me).flat_map(|rank| block(rank, 0)).collect(),
         Collective::NeighborAlltoall => {
-            let graph = square(ranks);
+            let graph = called.graph(ranks);
             let edges = graph.incoming(me).iter().map(|&edge| graph.edge(edge));
             edges.flat_map(|edge| block(edge.from, edge.out * count)).collect()
         }
         _ => vec![],
     }
-}
-
-/// Who talks to whom in a neighbourhood.
-fn square(ranks: usize) -> Arc<Graph> {
-    Arc::new(Graph::square(ranks))
 }
 
 fn given(rank: usize, index: usize) -> usize {

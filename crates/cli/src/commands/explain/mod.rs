@@ -4,7 +4,6 @@ mod costs;
 mod play;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 use allhands::{Decision, Evidence};
 use allhands_model::{Allowance, Amount, Bound, memory};
@@ -16,7 +15,6 @@ use clap::{Args, ValueEnum};
 
 use self::costs::Costs;
 use crate::args::{Details, MOST_DRAWN, Seating, assumes, at_most, bytes, identical, machine, seated, size};
-use crate::by_hand;
 use crate::failure::{Failure, Result};
 use crate::screen::{self, counted};
 
@@ -85,7 +83,7 @@ pub(crate) struct Explain {
 
     /// Explain the schedule in this file, in the form that --format schedule prints; - is the standard input
     #[arg(long, value_name = "F", conflicts_with_all = ["collective", "algorithm", "machine", "topology", "placement", "rank", "root", "graph", "counts", "memory"])]
-    file: Option<PathBuf>,
+    file: Option<String>,
 
     /// How to show it
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -148,17 +146,18 @@ impl Explain {
 
     /// A schedule that a person wrote.
     fn by_hand(&self) -> Result<()> {
-        let file = self.file.as_deref().unwrap_or(Path::new("-"));
+        let file = self.file.as_deref().unwrap_or("-");
         if matches!(self.format, Format::Program | Format::Html) {
             return Err(Failure::Usage(
                 "--file has no program and no page, which are made of algorithms; ask for text, svg, json or schedule"
                     .into(),
             ));
         }
-        let (ensemble, _) = by_hand::verified(file)?;
+        let written = allhands::read_schedule(file)?;
+        let ensemble = written.ensemble();
         at_most(ensemble.problem.ranks(), MOST_DRAWN, "write a schedule of fewer")?;
         let unit = self.bytes.as_deref().map(bytes).transpose()?;
-        all_ranks(&ensemble, None, unit.map(Sizes::new), self.format)
+        all_ranks(ensemble, None, unit.map(Sizes::new), self.format)
     }
 
     /// The page.
@@ -203,7 +202,7 @@ impl Explain {
         let evidence = self.evidence()?;
         let mean = problem.counts.iter().sum::<usize>() / problem.counts.len().max(1);
         let each = if problem.counts.is_empty() { unit } else { unit * mean as u64 };
-        let asked = identical(seated(problem.clone())?);
+        let asked = identical(seated(problem.clone()));
         assumes(evidence.machine(), &asked);
         let decision = evidence.decide_within(&asked, each as usize, allowance)?;
         Ok((evidence, decision, asked, each))
@@ -242,7 +241,7 @@ impl Explain {
 
 /// A row of a choice, in 80 columns; a name that is too long has a line of its own.
 fn row(name: &str, [us, best, bound, memory]: [String; 4]) -> String {
-    const ROOM: usize = 36;
+    const ROOM: usize = 34;
     let (above, name) = if name.len() > ROOM { (format!("{name}\n"), "") } else { (String::new(), name) };
     format!("{above}{name:<ROOM$} {us:>9}  {best:>6}  {bound:>11}  {memory:>13}")
 }
@@ -261,7 +260,7 @@ fn programs(prepared: &Prepared, rank: Option<usize>, bytes: u64) -> Result<()> 
         }
     };
     for rank in ranks {
-        writeln!(out, "# rank {rank} of {}: {} {}", problem.ranks(), problem.collective, prepared.choice())?;
+        writeln!(out, "# rank {rank} of {}: {} {}", problem.ranks(), problem.collective, prepared.name())?;
         let program = allhands::program_text(prepared, rank, bytes as usize, 1);
         write!(out, "{}", program.map_err(|error| Failure::Wrong(error.to_string()))?)?;
     }
@@ -284,8 +283,8 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
     let mut out = screen::stdout();
     match format {
         Format::Text => {
-            let choice = prepared.choice();
-            heading(&mut out, problem, &choice.to_string(), prepared.blocks(), Some(choice.algorithm.source))?;
+            let source = prepared.choice().map(|choice| choice.algorithm.source);
+            heading(&mut out, problem, &prepared.name(), prepared.blocks(), source)?;
             let node = problem.topology.region_of(1, rank);
             writeln!(out, "rank {rank} sits on node {node}\n")?;
             write!(out, "{}", drawing(sizes).rank(problem, &schedule, prepared.blocks()))?;
@@ -308,7 +307,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
             )?;
         }
         Format::Json => {
-            let algorithm = prepared.choice().to_string();
+            let algorithm = prepared.name();
             let (schedules, blocks) = (std::slice::from_ref(&schedule), prepared.blocks());
             let formula = Some(prepared.cost());
             write_json(
@@ -318,7 +317,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
         }
         Format::Schedule => {
             let ranks = problem.ranks();
-            writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.choice())?;
+            writeln!(out, "# {} {}: only rank {rank} of {ranks}", problem.collective, prepared.name())?;
             write!(out, "{schedule}")?;
         }
         Format::Program | Format::Html => {}
@@ -343,7 +342,7 @@ fn not_too_heavy(prepared: &Prepared) -> Result<()> {
     }
     Err(Failure::Usage(format!(
         "{} on {ranks} ranks sends up to {messages} messages with {blocks} blocks, too many to be made together; ask for fewer ranks, or add --rank R to see one rank's schedule",
-        prepared.choice()
+        prepared.name()
     )))
 }
 
@@ -358,7 +357,7 @@ fn all_ranks(ensemble: &Ensemble, prepared: Option<&Prepared>, sizes: Option<Siz
     let mut out = screen::stdout();
     match format {
         Format::Text => {
-            let source = prepared.map(|prepared| prepared.choice().algorithm.source);
+            let source = prepared.and_then(Prepared::choice).map(|choice| choice.algorithm.source);
             heading(&mut out, &ensemble.problem, &ensemble.algorithm, ensemble.blocks, source)?;
             writeln!(out)?;
             write!(out, "{}", drawing(sizes).steps(ensemble, &picture))?;

@@ -25,11 +25,6 @@ enum Time {
     Estimated(f64),
 }
 
-/// Messages of all ranks together.
-pub(super) fn messages(prepared: &Prepared) -> usize {
-    prepared.cost().messages.saturating_mul(prepared.problem().ranks())
-}
-
 /// The best setting of every algorithm, with messages and with shared memory, for one of so many sizes.
 pub(super) fn all(problem: &Problem, machine: &Machine, bytes: u64, sizes: usize, noise: Noise) -> Vec<Contender> {
     let amount = Amount::bytes(bytes);
@@ -44,7 +39,7 @@ pub(super) fn all(problem: &Problem, machine: &Machine, bytes: u64, sizes: usize
         if !kinds.insert(kind.clone()) {
             continue;
         }
-        let work = messages(&prepared);
+        let work = prepared.messages();
         let affordable = work <= left;
         let estimate = affordable.then(|| Simulator::new(&prepared).noise(noise).run(machine, amount).ok()).flatten();
         left -= if affordable { work } else { 0 };
@@ -80,7 +75,7 @@ impl Contender {
     pub(super) fn line(&self, machine: &Machine, bytes: u64) -> SimulatedTime {
         let Contender { prepared, kind, time } = self;
         let (problem, steps) = (prepared.problem(), Some(prepared.cost().steps));
-        let name = prepared.choice().to_string();
+        let name = prepared.name();
         match time {
             Time::Simulated(estimate) => simulated(problem, (name, kind.clone()), steps, machine, bytes, estimate),
             Time::Estimated(seconds) => SimulatedTime {

@@ -5,7 +5,6 @@ mod plot;
 mod table;
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use allhands::Evidence;
 use allhands_model::{Amount, Bound, Estimate, Machine, Noise, Simulator, export};
@@ -15,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::{Details, Seating, assumes, identical, machine, seated, shape, sizes};
 use crate::failure::{Failure, Result};
-use crate::{by_hand, screen};
+use crate::screen;
 
 /// Simulate algorithms on a machine, at any scale
 ///
@@ -33,7 +32,7 @@ use crate::{by_hand, screen};
   allhands simulate --file by-hand.txt
   allhands simulate allgather --topology 4x4 --algorithm bruck --bytes 1K --format simgrid > bruck.trace")]
 pub(crate) struct Simulate {
-    /// allgather(v), alltoall(v), allreduce, reduce_scatter(_block), bcast, reduce or barrier
+    /// One that `allhands list` names, such as allreduce, alltoallv or scan
     #[arg(required_unless_present = "file")]
     collective: Option<String>,
 
@@ -71,7 +70,7 @@ pub(crate) struct Simulate {
     /// Simulate the schedule in this file beside all algorithms, in the form that `allhands explain --format schedule` prints; - is the
     /// standard input
     #[arg(long, value_name = "F", conflicts_with_all = ["collective", "topology", "placement", "root", "graph", "counts"])]
-    file: Option<PathBuf>,
+    file: Option<String>,
 
     /// How to show the results; simgrid and goal write the schedule of one algorithm and size for other simulators
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -125,9 +124,9 @@ const MOST_MESSAGES: usize = 1 << 27;
 
 impl Simulate {
     pub(crate) fn run(&self) -> Result<()> {
-        let written = self.file.as_deref().map(by_hand::verified).transpose()?.map(|(ensemble, _)| ensemble);
+        let written = self.file.as_deref().map(allhands::read_schedule).transpose()?;
         let asked = match (&written, &self.collective) {
-            (Some(ensemble), _) => ensemble.problem.clone(),
+            (Some(written), _) => written.ensemble().problem.clone(),
             (None, Some(name)) => {
                 let topology = self.seating.resolve()?.map_or_else(|| Topology::regular(16, 16), Ok)?;
                 self.details.problem(name.parse()?, topology)?
@@ -138,7 +137,7 @@ impl Simulate {
             Some(name) => machine(name)?,
             None => Evidence::of_environment().machine().clone(),
         };
-        let problem = seated(asked)?;
+        let problem = seated(asked);
         let barrier = problem.collective == Collective::Barrier;
         let sizes = if barrier { vec![0] } else { sizes(&self.bytes, 4, 1 << 40)? };
         if self.noise < 0.0 || self.late < 0.0 || !self.noise.is_finite() || !self.late.is_finite() {
@@ -152,8 +151,8 @@ impl Simulate {
             "all" => self.all(&identical(problem.clone()), &machine, &sizes)?,
             _ => Found { lines: self.lines(&self.named(&problem)?, &machine, &sizes)?, left_out: vec![] },
         };
-        if let Some(ensemble) = &written {
-            found.lines.extend(self.by_hand(ensemble, &problem, &machine, &sizes)?);
+        if let Some(written) = &written {
+            found.lines.extend(self.by_hand(written.ensemble(), &problem, &machine, &sizes)?);
         }
         in_order(&mut found.lines);
         self.show(&found, &machine)
@@ -196,7 +195,7 @@ impl Simulate {
                 ));
             }
             let prepared = Choice::parse(problem.collective, name)?.prepare(problem)?;
-            match contenders::messages(&prepared) <= MOST_MESSAGES {
+            match prepared.messages() <= MOST_MESSAGES {
                 true => Ok(prepared),
                 false => Err(Failure::Usage(format!(
                     "{name} on {} ranks sends more than {MOST_MESSAGES} messages; ask for fewer ranks",
@@ -212,12 +211,12 @@ impl Simulate {
         let mut lines = Vec::new();
         for one in prepared {
             let mut simulator = Simulator::new(one).noise(self.noise());
-            bar.set_message(one.choice().to_string());
+            bar.set_message(one.name());
             for &bytes in sizes {
                 let estimate = simulator
                     .run(machine, Amount::bytes(bytes))
-                    .map_err(|error| Failure::Usage(format!("{}: {error}", one.choice())))?;
-                let (name, steps) = (one.choice().to_string(), Some(one.cost().steps));
+                    .map_err(|error| Failure::Usage(format!("{}: {error}", one.name())))?;
+                let (name, steps) = (one.name(), Some(one.cost().steps));
                 lines.push(simulated(one.problem(), (name.clone(), name), steps, machine, bytes, &estimate));
                 bar.inc(1);
             }

@@ -6,6 +6,7 @@ use indicatif::ProgressBar;
 
 use super::Stop;
 use crate::commands::bench::measure::{Contest, Job, Judge};
+use crate::commands::bench::values::Called;
 use allhands::stats::{fastest, median, ratio, tenth};
 
 /// After so many rounds, what clearly takes longer than the fastest by more than a factor has no further turns. Those who stay
@@ -94,7 +95,7 @@ pub(super) fn contest(
 ) -> Result<Times, Stop> {
     let (transport, bar) = (comm.transport(), ProgressBar::hidden());
     let job = Job {
-        collective,
+        called: Called::new(collective),
         transport: &transport,
         names,
         sizes: &[bytes],

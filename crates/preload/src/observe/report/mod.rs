@@ -4,6 +4,7 @@ mod calls;
 mod host;
 mod samples;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub(super) struct Report {
     compares: bool,
     calls: Calls,
     seat: Seat,
-    /// The machine, and what was learned.
-    learned: Mutex<Option<(Option<String>, Option<Learning>)>>,
+    /// What was learned, of the machine, too.
+    learned: Mutex<Option<Lessons>>,
 }
 
 impl Observer for Report {
@@ -55,12 +56,12 @@ impl Observer for Report {
     }
 
     fn learned(&self, lessons: &Lessons) {
-        *lock(&self.learned) = Some((lessons.machine.as_ref().map(Machine::to_string), learning(lessons)));
+        *lock(&self.learned) = Some(lessons.clone());
     }
 
     fn publishes(&self) {
         if let Err(error) = self.publish() {
-            eprintln!("allhands: there is no report: {error}");
+            allhands::raw::say(format_args!("there is no report: {error}"));
         }
     }
 }
@@ -92,8 +93,11 @@ impl Report {
         let name = mpi.library_version().unwrap_or_default();
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
-        let (machine, learned) = lock(&self.learned).take().unwrap_or_default();
-        let job = Job { mpi: name, off: self.off, topology, compares: self.compares, machine, learned };
+        let lessons = lock(&self.learned).take().unwrap_or_default();
+        let learned = learning(&lessons);
+        let Lessons { machine, unused, .. } = lessons;
+        let machine = machine.as_ref().map(Machine::to_string);
+        let job = Job { mpi: name, off: self.off, topology, compares: self.compares, machine, unused, learned };
         write(&Whole::of(parts, job), self.wanted.as_deref());
         Ok(())
     }
@@ -157,7 +161,8 @@ fn gather(mpi: &Mpi, mine: Vec<u8>) -> allhands_mpi::Result<Vec<Vec<u8>>> {
 /// To the standard error, or into a file.
 fn write(whole: &Whole, wanted: Option<&str>) {
     let Some(wanted) = wanted else {
-        eprint!("{}", whole.text());
+        // In one piece: other ranks may say something, too.
+        let _ = std::io::stderr().write_all(whole.text().as_bytes());
         return;
     };
     let path = Path::new(wanted);
@@ -167,7 +172,9 @@ fn write(whole: &Whole, wanted: Option<&str>) {
         _ => whole.text(),
     };
     if let Err(error) = replace(path, &text) {
-        eprintln!("allhands: the report cannot be written to {wanted}: {error}; name another file in ALLHANDS_REPORT");
+        allhands::raw::say(format_args!(
+            "the report cannot be written to {wanted}: {error}; name another file in ALLHANDS_REPORT"
+        ));
     }
 }
 

@@ -156,7 +156,7 @@ fn shape(
     let amount = Amount::bytes(view.bytes.unwrap_or(0));
     let allowed: Vec<Prepared> = prepared.filter(|prepared| view.allowance.check(prepared, amount).is_ok()).collect();
     let score = |prepared: &Prepared| {
-        let wrong = |fault| Failure::Wrong(format!("{} {} is wrong: {fault}", problem.collective, prepared.choice()));
+        let wrong = |fault| Failure::Wrong(format!("{} {} is wrong: {fault}", problem.collective, prepared.name()));
         Score::new(prepared, view.machine, sizes).map_err(wrong)
     };
     let bound = |shares| {

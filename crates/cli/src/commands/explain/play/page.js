@@ -175,6 +175,14 @@ function play() {
   requestAnimationFrame(frame);
 }
 
+// The rank below the pointer, by name.
+function nameRank(event, index) {
+  const shape = shapeNow(), canvas = event.currentTarget;
+  const seat = seatAt(shape, scoresNow()[index], canvas.clientWidth, event.offsetX);
+  const node = seat === null ? undefined : shape.boxes.find(box => box.depth === 1 && box.first <= seat && seat < box.end);
+  canvas.title = seat === null ? "" : `rank ${shape.seats[seat]}` + (node ? `, node ${node.node}` : "");
+}
+
 function go(time) {
   state.playing = false;
   tickTo(time);
@@ -204,6 +212,7 @@ function listen() {
     event.preventDefault();
     keys[event.key]();
   });
+  panels.forEach((panel, index) => panel.querySelector("canvas").addEventListener("mousemove", event => nameRank(event, index)));
   new ResizeObserver(() => tickTo(state.time)).observe(find("sides"));
 }
 
@@ -217,8 +226,9 @@ function begin() {
   find("size").disabled = data.sizes.length < 2;
   find("what").textContent = WHAT[data.collective.replace(/v$|_block$/, "")] ?? "";
   find("about-cells").textContent = data.reduces
-    ? "A cell is a block of the vector: filled as far as contributions have been combined on that rank, in whatever memory; 0-3 is combined from ranks 0 to 3, x5 from five ranks. Pale cells are no part of the rank’s result."
+    ? "A cell is a block of the vector: filled as far as contributions have been combined on that rank, in whatever memory; 0-3 is combined from ranks 0 to 3, x5 from five ranks, where their numbers do not follow each other or do not fit. Pale cells are no part of the rank’s result."
     : "A cell is a block that the rank is to have, filled when it has come, in whatever memory. Blocks that only pass through are not shown.";
+  find("parts").hidden = !data.reduces;
   find("machine").textContent = data.machine;
   find("machine-says").textContent = data.machine_says;
   const schedules = data.shapes.reduce((sum, shape) => sum + shape.scores.length, 0);

@@ -12,7 +12,7 @@ use super::code::push;
 /// A schedule, proved right and written down.
 #[derive(Serialize)]
 pub(super) struct Score {
-    pub(super) algorithm: &'static str,
+    pub(super) algorithm: String,
     /// What is set, as after the colon on the command line; empty for the default.
     pub(super) setting: String,
     /// Into how many blocks the data is cut.
@@ -59,11 +59,11 @@ impl Score {
             true => combined(&ensemble, &picture, rows),
             false => (moved(&ensemble, &picture, rows), Vec::new()),
         };
-        let choice = prepared.choice().to_string();
-        let name = prepared.choice().algorithm.name;
+        let name = prepared.name();
+        let (algorithm, setting) = name.split_once(':').unwrap_or((&name, ""));
         Ok(Score {
-            algorithm: name,
-            setting: choice[name.len()..].trim_start_matches(':').into(),
+            algorithm: algorithm.into(),
+            setting: setting.into(),
             blocks: ensemble.blocks,
             steps: picture.report.timing.steps,
             shares: prepared.shares(),

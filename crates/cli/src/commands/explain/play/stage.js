@@ -23,7 +23,7 @@ function places(shape, score, width) {
   const arcs = Math.max(84, Math.min(190, width * 0.26, screen * 0.17));
   const row = score.rows === 0 ? 0 : Math.max(3.2, Math.min(column, score.rows === 1 ? 64 : 30, screen * 0.32 / score.rows));
   const numbered = column >= (shape.ranks > 10 ? 17 : 12);
-  const names = numbered ? 22 : 14;
+  const names = 22;
   const base = MARGIN + arcs;
   const cells = base + names + 4;
   const bottom = cells + score.rows * row + 6;
@@ -87,7 +87,7 @@ function nameNodes(pen, ink, shape, at) {
     const ranks = shape.seats.slice(box.first, box.end), inOrder = ranks.every((rank, index) => rank === ranks[0] + index);
     const long = at.numbered || !inOrder ? null : `node ${box.node}: ${ranks[0]}–${ranks.at(-1)}`;
     const [left, right] = [at.x[box.first] - at.column / 2, at.x[box.end - 1] + at.column / 2];
-    return { names: [long, "node " + box.node, String(box.node)], middle: (left + right) / 2, width: right - left + 6 };
+    return { names: [long, "node " + box.node, "n" + box.node], middle: (left + right) / 2, width: right - left + 6 };
   });
   const fits = form => nodes.every(({ names, width }) => names[form] && pen.measureText(names[form]).width < width);
   const form = [0, 1, 2].find(fits);
@@ -97,6 +97,7 @@ function nameNodes(pen, ink, shape, at) {
 
 function drawRanks(pen, ink, shape, at) {
   const size = Math.min(19, at.column - 1.5);
+  const beside = at.numbered ? [] : numberedSeats(pen, shape, at);
   shape.seats.forEach((rank, seat) => {
     const special = data.rooted && rank === shape.root;
     pen.fillStyle = special ? ink.text : ink.card;
@@ -105,10 +106,32 @@ function drawRanks(pen, ink, shape, at) {
     pen.roundRect(at.x[seat] - size / 2, at.base - size / 2, size, size, size / 3.5);
     pen.fill();
     pen.stroke();
-    if (!at.numbered) return;
-    pen.fillStyle = special ? ink.card : ink.text;
-    pen.fillText(rank, at.x[seat], at.base + 0.5);
+    pen.fillStyle = special && at.numbered ? ink.card : ink.text;
+    if (at.numbered) pen.fillText(rank, at.x[seat], at.base + 0.5);
+    if (beside.includes(seat)) pen.fillText(rank, at.x[seat], at.base + size / 2 + 9);
   });
+}
+
+// Where numbers do not fit into the ranks they stand below some: the first of every node, and as many more as there is room for.
+function numberedSeats(pen, shape, at) {
+  const wide = pen.measureText(String(shape.ranks - 1)).width + 5;
+  const firsts = shape.boxes.filter(box => box.depth === 1).map(box => box.first);
+  if (firsts.length === 0) firsts.push(0);
+  const seats = [], free = (seat, end) => end - at.x[seat] >= wide;
+  firsts.forEach((first, index) => {
+    if (seats.length > 0 && at.x[first] - at.x[seats.at(-1)] < wide) return;
+    const next = firsts[index + 1] ?? shape.seats.length, end = next < shape.seats.length ? at.x[next] : Infinity;
+    const every = [1, 2, 4, 5, 8, 10, 16, 20, 32].find(every => every * at.column >= wide) ?? next - first;
+    for (let seat = first; seat < next; seat += every) if (seat === first || free(seat, end)) seats.push(seat);
+  });
+  return seats;
+}
+
+// The seat at a place of the drawing, if there is one.
+function seatAt(shape, score, width, x) {
+  const at = places(shape, score, width);
+  const seat = at.x.findIndex(middle => Math.abs(x - middle) <= at.column / 2);
+  return seat < 0 ? null : seat;
 }
 
 // Rows stand in the order of the seats where a row is a rank's.
@@ -123,6 +146,7 @@ function drawCells(pen, ink, shape, score, at, whole, part) {
   const coming = Math.max(0, (part - 0.72) / 0.28);
   pen.font = Math.min(11, at.row * 0.62, at.column * 0.5) + "px system-ui, sans-serif";
   const labels = at.row >= 11 && at.column >= 14;
+  const everyLine = at.row >= 9 ? 1 : [2, 4, 8, 16, 32].find(every => every * at.row >= 12) ?? score.rows;
   rowOrder(shape, score).forEach((row, line) => {
     const y = at.cells + line * at.row;
     shape.seats.forEach((rank, seat) => {
@@ -154,7 +178,7 @@ function drawCells(pen, ink, shape, score, at, whole, part) {
       pen.fillStyle = data.reduces && shown.part < 0.6 ? ink.text : ink.on[shown.how];
       pen.fillText(label, x + width / 2, y + height / 2 + 0.5);
     });
-    if (score.rows > 1 && (at.row >= 9 || line === 0 || line === score.rows - 1)) {
+    if (score.rows > 1 && line % everyLine === 0) {
       pen.fillStyle = ink.soft;
       pen.font = "10px system-ui, sans-serif";
       pen.textAlign = "right";

@@ -117,7 +117,7 @@ fn every_schedule_is_complete_and_counted_alike() {
             assert_eq!((&shape.name, shape.ranks), (&name, problem.ranks()));
             assert!(!shape.scores.is_empty(), "{collective} on {name}");
             for score in &shape.scores {
-                let text = [score.algorithm, &score.setting].join(":");
+                let text = [&*score.algorithm, &*score.setting].join(":");
                 let ensemble = Choice::parse(collective, text.trim_end_matches(':'))
                     .unwrap()
                     .prepare(&problem)
