@@ -123,6 +123,16 @@ pub(crate) fn named(name: &str) -> Result<Library> {
     Ok(known.swap_remove(index))
 }
 
+/// Compiles a C program of this repository that is none of MPI's.
+pub(crate) fn compile_alone(source: &str) -> Result<PathBuf> {
+    let stem = Path::new(source).file_stem().unwrap_or_default().to_string_lossy();
+    let program = mpi::root().join(format!("target/{stem}"));
+    let mut command = Command::new("cc");
+    command.args(["-O1", "-Wall", "-Wextra", "-Werror"]).arg(mpi::root().join(source)).arg("-o").arg(&program);
+    build::compile(command)?;
+    Ok(program)
+}
+
 impl Library {
     /// Whether it is one of ours that speaks its own interface, not the standard's.
     pub(crate) fn is_native(&self) -> bool {
@@ -173,6 +183,17 @@ impl Library {
         command.arg(format!("-Wl,-rpath,{}", self.folder().display())).arg("-o").arg(&program);
         build::compile(command)?;
         Ok(program)
+    }
+
+    /// The command that runs a program by itself, which finds this library's launcher first.
+    pub(crate) fn alone(&self, program: &Path) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folder = self.launcher.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let folders = std::iter::once(folder).chain(std::env::split_paths(&path));
+        let mut command = Command::new(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value))).env_remove("ALLHANDS_MPI");
+        command.env("PATH", std::env::join_paths(folders).unwrap_or(path));
+        command
     }
 
     /// The command that runs `program` on so many ranks.

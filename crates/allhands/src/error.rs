@@ -176,6 +176,14 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// Ranks of one machine reach each other neither by memory nor by messages.
+    #[error(
+        "ranks of one machine share no memory, and long messages of {mpi} fail, since they read the sender's memory, which is refused; set MPIR_CVAR_CH4_CMA_ENABLE=0"
+    )]
+    Secluded {
+        /// What the MPI calls itself.
+        mpi: String,
+    },
     /// Ranks that should share memory cannot.
     #[error(
         "local=shared needs ranks that share memory, but rank {rank} and rank {other}, which sit in one region, do not; use local=messages"

@@ -5,6 +5,7 @@
 //! share memory works by MPI messages. What is joined later and has no other ranks is *derived*: it uses the world's channels, and costs a
 //! number that its first rank tells the others. A world is known from its making until MPI ends.
 
+mod obstacles;
 mod seating;
 mod speeds;
 
@@ -23,12 +24,14 @@ use crate::error::{Error, Result};
 use crate::learn::{LEARN, Memory, Setting};
 use crate::log::note;
 use crate::mpi_transport::{Communicator, Job, Lane};
-use crate::node::memory::{Address, Mapping, Offer};
+use crate::node::memory::{Address, Mapping, Offer, longest_file};
 use crate::node::{Node, PeerMemory, readable};
 use crate::rank::{Origin, RankState};
 use crate::switch::switched;
 use crate::world::World;
 
+use obstacles::Sharing;
+pub use obstacles::{Obstacle, Surroundings, needs_reading};
 use speeds::Partners;
 
 /// Runs `body` on this process, as one rank of the MPI job it belongs to.
@@ -316,7 +319,9 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let neighbours: Vec<usize> =
         gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
     let machine = neighbours[0];
-    let (node, neighbours) = match share(mpi, &local, reaches)? {
+    let Nearby { node, obstacle, reads } = share(mpi, &local, reaches)?;
+    let secluded = node.is_none() && neighbours.len() > 1 && !reads && needs_reading(&version(mpi));
+    let (node, neighbours) = match node {
         Some(node) => (Ok(node), neighbours),
         None => {
             let body = body(1);
@@ -325,7 +330,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
         }
     };
     let (socket, numa) = seating::mine();
-    let able = node.is_ok() && (threads || !helped);
+    let able = node.is_ok() && (threads || !helped) && !secluded;
     let cores = node.as_ref().map_or(0, Node::cores);
     let mine = [machine as u64, socket, numa, neighbours[0] as u64, cores as u64, u64::from(able)];
     let all = gather(mpi, comm, mine)?;
@@ -333,8 +338,11 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     if let Some(unable) = all.iter().position(|[.., able]| *able == 0) {
         let node = node.map_err(|error| Error::Memory { reason: error.to_string() })?;
         drop(node);
+        if secluded {
+            return Err(Error::Secluded { mpi: version(mpi) });
+        }
         mpi.ensure(if helped { ThreadLevel::Multiple } else { ThreadLevel::Single })?;
-        let reason = "it could not join: it has no memory, or less than MPI_THREAD_MULTIPLE".into();
+        let reason = "it could not join: it has no memory, less than MPI_THREAD_MULTIPLE, or nobody to reach".into();
         return Err(Error::Abandoned { rank: unable, reason });
     }
     let node = node.map_err(|error| Error::Memory { reason: error.to_string() })?;
@@ -374,7 +382,11 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
             took.as_secs_f64() * 1e3
         ));
     }
-    let origin = Origin { id, topology, evidence, began, learning, reproducible, numbered: AtomicU64::new(0) };
+    if let Some(Obstacle { fact, remedy }) = &obstacle {
+        note(&format!("slower: {fact}; {remedy}"));
+    }
+    let origin =
+        Origin { id, topology, evidence, began, learning, reproducible, obstacle, numbered: AtomicU64::new(0) };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();
@@ -402,32 +414,68 @@ fn end_with(mpi: &Mpi) {
     ONCE.call_once(|| drop(unsafe { mpi.at_finalize(ending) }));
 }
 
-/// Maps memory with the other ranks of the node; none if one of them cannot. `read`: whether they may read each other's memory.
-fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Option<Node>> {
+/// What the ranks of a node have in common.
+struct Nearby {
+    /// Their memory; none if one of them cannot map it.
+    node: Option<Node>,
+    /// What this rank could not do with the others.
+    obstacle: Option<Obstacle>,
+    /// Whether the kernel lets it read the memory of the next one.
+    reads: bool,
+}
+
+/// Maps memory with the other ranks of the node. `read`: whether they are to read each other's memory, if they may.
+fn share(mpi: &Mpi, local: &Communicator, read: bool) -> Result<Nearby> {
     let comm = local.handle();
     let (me, ranks) = (mpi.comm_rank(comm)?, mpi.comm_size(comm)?);
     let body = body(ranks);
-    let common = Common::map(mpi, comm, Node::bytes(ranks, body))?;
-    let stamp = common.stamp;
+    let Common { memory, stamp, offer } = Common::map(mpi, comm, Node::bytes(ranks, body))?;
     // Whether the kernel lets us read a neighbour's memory: by the word that it names.
     let probe = Box::new(stamp ^ me as u64);
-    let node = common.memory.map(|memory| Node::new(Arc::new(memory), ranks, me, body, PeerMemory::Nowhere));
+    // Every rank is the first of some communicator, and makes memory for its plans.
+    let makes = if me > 0 && ranks > 1 { Mapping::offered(1).err() } else { None };
+    let (node, unshared) = match memory {
+        // Memory of plans may be longer: whether there will be some must not depend on a call.
+        Ok(_) if longest_file().is_some_and(|most| most < LONGEST) => {
+            let error = std::io::Error::from_raw_os_error(libc::EFBIG);
+            (None, Some(Obstacle::sharing(Sharing::Making, &error, &Surroundings::default())))
+        }
+        Ok(memory) => match makes {
+            Some(error) => (None, Some(Obstacle::sharing(Sharing::Making, &error, &Surroundings::here(None)))),
+            None => (Some(Node::new(Arc::new(memory), ranks, me, body, PeerMemory::Nowhere)), None),
+        },
+        Err(obstacle) => (None, obstacle),
+    };
     let all = gather(mpi, comm, [std::process::id().into(), &raw const *probe as u64, u64::from(node.is_some())])?;
-    drop(common.offer);
+    drop(offer);
     let other = (me + 1) % ranks;
-    let can_read = read && readable(all[other][0] as u32, all[other][1] as usize, stamp ^ other as u64);
-    let can = gather(mpi, comm, [u64::from(can_read)])?;
+    let process = all[other][0] as u32;
+    let tried = readable(process, all[other][1] as usize, stamp ^ other as u64);
+    let reads = tried.is_ok();
+    let can = gather(mpi, comm, [u64::from(read && reads)])?;
     drop(probe);
-    let Some(mut node) = node.filter(|_| all.iter().all(|[_, _, mapped]| *mapped == 1)) else { return Ok(None) };
-    if can.iter().all(|[can]| *can == 1) {
+    let mut node = node.filter(|_| all.iter().all(|[_, _, mapped]| *mapped == 1));
+    if let Some(node) = node.as_mut().filter(|_| can.iter().all(|[can]| *can == 1)) {
         node.peer_memory = PeerMemory::kernel(all.iter().map(|[process, ..]| *process as u32).collect());
     }
-    Ok(Some(node))
+    let unread = || Some(Obstacle::reading(&tried.err()?, &Surroundings::here(Some(process))));
+    let obstacle = match node {
+        // Who is alone misses nothing.
+        _ if ranks == 1 => None,
+        None => unshared,
+        Some(_) if read => unread(),
+        Some(_) => None,
+    };
+    Ok(Nearby { node, obstacle, reads })
 }
+
+/// No plan has as much memory in common.
+const LONGEST: u64 = 1 << 40;
 
 /// Memory that the ranks of a node have mapped, each as far as it could.
 struct Common {
-    memory: Option<Mapping>,
+    /// Or what is in the way here, if that is known here.
+    memory: std::result::Result<Mapping, Option<Obstacle>>,
     /// In its first word; the same on every rank.
     stamp: u64,
     offer: Option<Offer>,
@@ -438,16 +486,19 @@ impl Common {
     fn map(mpi: &Mpi, comm: Handle, bytes: usize) -> Result<Common> {
         let me = mpi.comm_rank(comm)?;
         let mut invitation: Invitation = [0; 4];
-        let (mut memory, mut offer) = (None, None);
-        if me == 0
-            && let Ok((made, offered)) = Mapping::offered(bytes)
-        {
-            let Address { process, descriptor } = offered.address();
-            // Tells this memory from any other file of that number, should processes not see each other's numbers.
-            let stamp = u64::from(process) << 32 ^ made.as_ptr() as u64 ^ 0x616c_6c68_616e_6473;
-            made.words()[0].store(stamp, Ordering::Release);
-            invitation = [1, process.into(), descriptor.into(), stamp];
-            (memory, offer) = (Some(made), Some(offered));
+        let hindered = |doing, error, other| Some(Obstacle::sharing(doing, &error, &Surroundings::here(other)));
+        let (mut memory, mut offer) = (Err(None), None);
+        match (me == 0).then(|| Mapping::offered(bytes)) {
+            Some(Ok((made, offered))) => {
+                let Address { process, descriptor } = offered.address();
+                // Tells this memory from any other file of that number, should processes not see each other's numbers.
+                let stamp = u64::from(process) << 32 ^ made.as_ptr() as u64 ^ 0x616c_6c68_616e_6473;
+                made.words()[0].store(stamp, Ordering::Release);
+                invitation = [1, process.into(), descriptor.into(), stamp];
+                (memory, offer) = (Ok(made), Some(offered));
+            }
+            Some(Err(error)) => memory = Err(hindered(Sharing::Making, error, None)),
+            None => {}
         }
         // SAFETY: four words on every rank.
         unsafe {
@@ -457,9 +508,13 @@ impl Common {
         let [offered, process, descriptor, stamp] = invitation;
         if me != 0 && offered == 1 {
             let address = Address { process: process as u32, descriptor: descriptor as u32 };
-            memory = Mapping::attach(address, bytes).ok();
+            memory = match Mapping::attach(address, bytes) {
+                Ok(memory) if memory.words()[0].load(Ordering::Acquire) == stamp => Ok(memory),
+                Ok(_) => Err(std::io::Error::other("not the memory that was offered")),
+                Err(error) => Err(error),
+            }
+            .map_err(|error| hindered(Sharing::Opening, error, Some(address.process)));
         }
-        let memory = memory.filter(|memory| memory.words()[0].load(Ordering::Acquire) == stamp);
         Ok(Common { memory, stamp, offer })
     }
 }
@@ -478,8 +533,8 @@ impl NodeMemory {
             gather(mpi, local.handle(), [me as u64])?.into_iter().map(|[rank]| rank as usize).collect();
         // The first word tells that the memory is the one that was offered.
         let common = Common::map(mpi, local.handle(), (1 + words) * size_of::<u64>())?;
-        let mapped = gather(mpi, local.handle(), [u64::from(common.memory.is_some())])?;
-        let memory = common.memory.filter(|_| mapped.iter().all(|[mapped]| *mapped == 1));
+        let mapped = gather(mpi, local.handle(), [u64::from(common.memory.is_ok())])?;
+        let memory = common.memory.ok().filter(|_| mapped.iter().all(|[mapped]| *mapped == 1));
         Ok(memory.map(|memory| NodeMemory { memory, words, ranks }))
     }
 

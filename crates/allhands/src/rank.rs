@@ -16,6 +16,7 @@ use allhands_schedule::Topology;
 use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
+use crate::job::Obstacle;
 use crate::learn::Setting;
 use crate::plan::PlanState;
 use crate::progress::Helper;
@@ -46,6 +47,8 @@ pub(crate) struct Origin {
     pub(crate) learning: Setting,
     /// Whether all sums are to show no order.
     pub(crate) reproducible: bool,
+    /// What this rank could not do with the others of its machine.
+    pub(crate) obstacle: Option<Obstacle>,
     /// How many communicators this rank, as their first one, has numbered.
     pub(crate) numbered: AtomicU64,
 }

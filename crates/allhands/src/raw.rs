@@ -37,7 +37,7 @@ use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 pub use crate::choose::check_named;
 use crate::comm::{Comm, PlanSlot};
 use crate::error::{Error, Result};
-pub use crate::job::NodeMemory;
+pub use crate::job::{NodeMemory, Obstacle, Surroundings, needs_reading};
 use crate::kernels::{Operation, Type};
 pub use crate::layout::Amount;
 use crate::learn::{Lesson, Turn};
@@ -353,6 +353,11 @@ impl RawComm {
     /// What the user names and is not used, a sentence each: see [`Evidence::unused`](crate::Evidence::unused).
     pub fn unused(&self) -> Vec<String> {
         self.0.unused()
+    }
+
+    /// What this rank could not do with the others of its machine when the job began; others may know of more.
+    pub fn obstacle(&self) -> Option<&Obstacle> {
+        self.0.state().origin.as_ref()?.obstacle.as_ref()
     }
 
     /// Where they sit.

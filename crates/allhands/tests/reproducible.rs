@@ -16,7 +16,9 @@ fn term(element: usize, index: usize) -> f64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 11
     };
-    (0..3).for_each(|_| drop(random()));
+    for _ in 0..3 {
+        random();
+    }
     let (mantissa, exponent) = (random() as f64 / (1u64 << 53) as f64 + 1.0, random() % 200);
     let number = mantissa * 2f64.powi(exponent as i32 - 100);
     match (index, element % 3) {

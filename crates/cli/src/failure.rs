@@ -34,6 +34,9 @@ pub(crate) enum Failure {
     /// It went wrong on another rank, which says so: exit code 1.
     #[error("another rank failed")]
     Elsewhere,
+    /// What was printed says it: exit code 1.
+    #[error("the output says what is wrong")]
+    Printed,
     /// Output that cannot be written. A closed pipe is no failure: the reader has seen enough.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -45,7 +48,7 @@ impl Failure {
         match self {
             Failure::Request(_) | Failure::Usage(_) | Failure::Wrong(_) => job::first(),
             Failure::Rank { .. } | Failure::Output(_) => true,
-            Failure::Elsewhere => false,
+            Failure::Elsewhere | Failure::Printed => false,
         }
     }
 }
@@ -69,12 +72,14 @@ pub(crate) fn exit(result: Result<()>) -> ExitCode {
         let plain = AutoStream::choice(&io::stderr()) == ColorChoice::Never;
         let line = if plain { format!("error: {failure}\n") } else { line };
         let _ = io::Write::write_all(&mut io::stderr().lock(), line.as_bytes());
-    } else {
+    } else if !matches!(failure, Failure::Printed) {
         job::let_others_speak();
     }
     match failure {
         Failure::Request(Error::Wrong { .. }) => ExitCode::from(1),
-        Failure::Wrong(_) | Failure::Rank { .. } | Failure::Elsewhere | Failure::Output(_) => ExitCode::from(1),
+        Failure::Wrong(_) | Failure::Rank { .. } | Failure::Elsewhere | Failure::Printed | Failure::Output(_) => {
+            ExitCode::from(1)
+        }
         Failure::Request(_) | Failure::Usage(_) => ExitCode::from(2),
     }
 }

@@ -322,8 +322,18 @@ fn help_shows_examples() {
 
 /// Words that are nowhere broken, and lines of at most 80 columns, whatever the environment says of a terminal that is not there.
 #[test]
+fn the_doctor_says_that_there_is_no_launcher() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_allhands"));
+    let output = command.arg("doctor").env("PATH", "/nowhere").output().expect("the command runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("\nfails   there is neither mpirun nor mpiexec in PATH"), "{text}");
+    assert!(text.contains("\na job would not be served, or fail; to begin with, "), "{text}");
+}
+
+#[test]
 fn lists_and_helps_fit_80_columns() {
-    for line in ["list", "list allreduce", "list alltoallv", "exec --help"] {
+    for line in ["list", "list allreduce", "list alltoallv", "exec --help", "doctor --help"] {
         let plain = run(line);
         assert_eq!(plain.code, Some(0), "{}", plain.err);
         let long: Vec<&str> = plain.out.lines().filter(|line| line.chars().count() > 80).collect();

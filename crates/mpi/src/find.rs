@@ -9,6 +9,7 @@
 //! `libmpi.so` without a number is never opened: in some packages it is a text for the link editor.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +65,31 @@ const LAUNCHERS: &[&str] = &[
 pub(crate) struct Found {
     pub(crate) library: Library,
     pub(crate) path: PathBuf,
+    pub(crate) how: How,
+}
+
+/// How an MPI library was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// The process had it already.
+    Loaded,
+    /// `ALLHANDS_MPI` names it.
+    Named,
+    /// It lies beside this launcher.
+    Beside(PathBuf),
+    /// By its name, in the linker's path.
+    Linker,
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Loaded => out.write_str("which the program has loaded"),
+            How::Named => write!(out, "which {VARIABLE} names"),
+            How::Beside(launcher) => write!(out, "which belongs to {}", launcher.display()),
+            How::Linker => out.write_str("which the dynamic linker finds"),
+        }
+    }
 }
 
 /// Looks in all places.
@@ -87,14 +113,14 @@ pub(crate) fn find() -> Result<Found> {
         }
         for file in files {
             match Library::open(file.as_os_str()) {
-                Ok(library) => return Ok(located(library, file)),
+                Ok(library) => return Ok(located(library, file, How::Beside(launcher.clone()))),
                 Err(reason) => searched.push(format!("{} ({reason})", file.display())),
             }
         }
     }
     for name in [OPEN_MPI, MPICH, STANDARD].concat() {
         match Library::open(OsStr::new(name)) {
-            Ok(library) => return Ok(located(library, name.into())),
+            Ok(library) => return Ok(located(library, name.into(), How::Linker)),
             Err(_) => searched.push(format!("{name} in the linker's path")),
         }
     }
@@ -108,15 +134,15 @@ fn named(path: &Path) -> Result<Found> {
         return Err(cannot("it is a directory".into()));
     }
     match Library::open(path.as_os_str()) {
-        Ok(library) => Ok(located(library, path.to_owned())),
+        Ok(library) => Ok(located(library, path.to_owned(), How::Named)),
         Err(reason) => Err(cannot(reason)),
     }
 }
 
 /// The file behind a library's own functions: the linker knows where a bare name led to.
-fn located(library: Library, name: PathBuf) -> Found {
+fn located(library: Library, name: PathBuf, how: How) -> Found {
     let path = file_of(library.symbol(c"PMPI_Init")).unwrap_or(name);
-    Found { library, path }
+    Found { library, path, how }
 }
 
 /// The MPI that this process has loaded.
@@ -137,7 +163,7 @@ fn in_process() -> Option<Found> {
     let file = file?;
     let library = Library::loaded(file.as_os_str()).unwrap_or_else(|_| Library::program());
     detect(&telling_name(&file), |name| !library.symbol(name).is_null())?;
-    Some(Found { library, path: file })
+    Some(Found { library, path: file, how: How::Loaded })
 }
 
 /// A loaded library with MPI's functions in it or in one that it depends on: the latter, as that has the right name.
@@ -145,7 +171,7 @@ fn already_loaded(path: &Path) -> Option<Found> {
     let library = Library::loaded(path.as_os_str()).ok()?;
     let file = file_of(library.symbol(c"PMPI_Init"))?;
     let library = Library::loaded(file.as_os_str()).ok()?;
-    Some(Found { library, path: file })
+    Some(Found { library, path: file, how: How::Loaded })
 }
 
 fn is_mpi_name(path: &Path) -> bool {
@@ -163,6 +189,20 @@ fn mapped(maps: &str) -> Vec<PathBuf> {
         }
     }
     paths
+}
+
+/// The programs in `PATH` that start MPI jobs, as [`find`] comes to them.
+///
+/// ```
+/// for launcher in allhands_mpi::launchers_in_path() {
+///     assert!(launcher.is_absolute());
+/// }
+/// ```
+pub fn launchers_in_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect::<Vec<_>>();
+    let files = folders.iter().flat_map(|folder| ["mpirun", "mpiexec"].map(|name| folder.join(name)));
+    files.filter(|file| file.is_file()).collect()
 }
 
 /// The executables of the processes above this one, the nearest first.

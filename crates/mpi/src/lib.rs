@@ -38,6 +38,7 @@ mod launcher;
 mod library;
 mod mpi;
 mod point_to_point;
+mod program;
 mod topologies;
 
 pub use abi::{Abi, Handle};
@@ -47,9 +48,11 @@ pub use constants::{Addresses, Constant, Constants, ErrorClasses, Integers, Ops,
 pub use datatypes::UserFunction;
 pub use environment::ThreadLevel;
 pub use error::{Class, Error, Result};
+pub use find::{How, launchers_in_path};
 pub use functions::{CopyFunction, DeleteFunction, Functions};
 pub use launcher::{Launcher, LauncherKind};
 pub use library::file_of;
 pub use mpi::{Mpi, load};
 pub use point_to_point::{RawStatus, Status};
+pub use program::Program;
 pub use topologies::Neighborhood;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::abi::detect;
-use crate::find::{Found, find, telling_name};
+use crate::find::{Found, How, find, telling_name};
 use crate::library::{Library, global_symbol};
 use crate::{Abi, Class, Constants, Error, Functions, Handle, RawStatus, Result};
 
@@ -19,6 +19,7 @@ pub struct Mpi {
     constants: Constants,
     functions: Functions,
     path: PathBuf,
+    how: How,
     library: Library,
     /// The handle that makes errors return, or 0 before it is known.
     errors_return: AtomicUsize,
@@ -49,7 +50,7 @@ pub fn load() -> Result<&'static Mpi> {
 }
 
 impl Mpi {
-    fn bind(Found { library, path }: Found) -> Result<Mpi> {
+    fn bind(Found { library, path, how }: Found) -> Result<Mpi> {
         let missing = |symbol: String| Error::MissingSymbol { path: path.clone(), symbol };
         let has = |name: &std::ffi::CStr| !library.symbol(name).is_null();
         if !has(c"PMPI_Init") && !has(c"MPI_Init") {
@@ -68,7 +69,7 @@ impl Mpi {
         // SAFETY: the library is an MPI of that interface.
         let functions =
             unsafe { Functions::bind(|name| library.symbol(name)) }.map_err(|name| missing(name.to_owned()))?;
-        Ok(Mpi { abi, constants, functions, path, library, errors_return: AtomicUsize::new(0) })
+        Ok(Mpi { abi, constants, functions, path, how, library, errors_return: AtomicUsize::new(0) })
     }
 
     /// The binary interface.
@@ -80,6 +81,11 @@ impl Mpi {
     /// The library's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How it was found.
+    pub fn how(&self) -> &How {
+        &self.how
     }
 
     /// The constants.

@@ -111,11 +111,15 @@ impl Against {
         if one.mpi != other.mpi {
             warnings.push(format!("the jobs ran on {} and on {}", one.mpi, other.mpi));
         }
-        for warning in &one.warnings {
-            let title = if other.warnings.contains(warning) { "both" } else { "the first" };
+        let [ours, theirs] = [one, other].map(|job| {
+            let obstacles = job.obstacles.iter().map(ToString::to_string);
+            obstacles.chain(job.warnings.iter().cloned()).collect::<Vec<String>>()
+        });
+        for warning in &ours {
+            let title = if theirs.contains(warning) { "both" } else { "the first" };
             warnings.push(format!("in {title} {warning}"));
         }
-        let alone = other.warnings.iter().filter(|warning| !one.warnings.contains(warning));
+        let alone = theirs.iter().filter(|warning| !ours.contains(warning));
         warnings.extend(alone.map(|warning| format!("in the second {warning}")));
         let bottom_line = match shapes.is_empty() {
             true => "nothing can be compared: no shape was called twice in both jobs".into(),

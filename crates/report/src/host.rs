@@ -1,6 +1,7 @@
 //! Where ranks ran, and what makes their times say less than they seem to: cores that they share, with each other or with others.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,65 @@ pub struct RankHost {
     pub own_seconds: f64,
     /// Seconds that anybody had these cores, itself among them.
     pub all_seconds: f64,
+    /// What it could not do with the other ranks of its machine.
+    #[serde(default)]
+    pub obstacle: Option<Obstacle>,
+}
+
+/// What the system did not let ranks do, so that they went a slower way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obstacle {
+    /// What, what follows from it, and why.
+    pub fact: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}; {}", self.fact, self.remedy)
+    }
+}
+
+/// A machine of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// What it is called.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: usize,
+    /// The cores that they have together; none where nobody knows.
+    pub cores: Option<usize>,
+}
+
+/// The machines of a job, by name.
+pub(crate) fn hosts(parts: &[Part]) -> Vec<Host> {
+    let host = |(name, ranks): (&str, Vec<(usize, &Part)>)| Host {
+        name: name.into(),
+        ranks: ranks.len(),
+        cores: cores(&ranks),
+    };
+    by_machine(parts).into_iter().map(host).collect()
+}
+
+/// What ranks could not do, each thing once.
+pub(crate) fn obstacles(parts: &[Part]) -> Vec<Obstacle> {
+    let mut all: Vec<Obstacle> = Vec::new();
+    for obstacle in parts.iter().filter_map(|part| part.place.obstacle.as_ref()) {
+        if !all.contains(obstacle) {
+            all.push(obstacle.clone());
+        }
+    }
+    all
+}
+
+/// The ranks of each machine.
+fn by_machine(parts: &[Part]) -> BTreeMap<&str, Vec<(usize, &Part)>> {
+    let mut machines: BTreeMap<&str, Vec<(usize, &Part)>> = BTreeMap::new();
+    for (rank, part) in parts.iter().enumerate() {
+        machines.entry(&part.place.machine).or_default().push((rank, part));
+    }
+    machines
 }
 
 /// Others are there who have more of the cores than this; the kernel counts in hundredths of a second.
@@ -28,10 +88,7 @@ const LEAST_SECONDS: f64 = 0.05;
 
 /// One sentence for each kind of trouble.
 pub(crate) fn warnings(parts: &[Part]) -> Vec<String> {
-    let mut machines: BTreeMap<&str, Vec<(usize, &Part)>> = BTreeMap::new();
-    for (rank, part) in parts.iter().enumerate() {
-        machines.entry(&part.place.machine).or_default().push((rank, part));
-    }
+    let machines = by_machine(parts);
     let several = machines.len() > 1;
     let all = |of: fn(&[(usize, &Part)]) -> Option<String>| {
         let mut found = machines.iter().filter_map(|(name, ranks)| Some((name, of(ranks)?)));
@@ -114,8 +171,8 @@ mod tests {
     use super::*;
 
     fn rank(machine: &str, cores: &[usize], own_seconds: f64, all_seconds: f64) -> Part {
-        let place =
-            RankHost { machine: machine.into(), cores: cores.to_vec(), quota: cores.len(), own_seconds, all_seconds };
+        let (machine, cores, quota) = (machine.into(), cores.to_vec(), cores.len());
+        let place = RankHost { machine, cores, quota, own_seconds, all_seconds, obstacle: None };
         Part { place, seconds: 1.0, ..Part::default() }
     }
 
@@ -127,6 +184,19 @@ mod tests {
         );
         // Nobody knows.
         assert!(warnings(&[Part::default(), Part::default()]).is_empty());
+    }
+
+    #[test]
+    fn machines_are_counted_and_what_several_ranks_could_not_do_is_said_once() {
+        let obstacle = |fact: &str| Obstacle { fact: fact.into(), remedy: "do this".into() };
+        let mut parts = [rank("b", &[0], 1.0, 1.0), rank("a", &[0, 1], 1.0, 1.0), rank("b", &[1], 1.0, 1.0)];
+        assert!(obstacles(&parts).is_empty());
+        for (part, fact) in parts.iter_mut().zip(["refused", "none", "refused"]) {
+            part.place.obstacle = Some(obstacle(fact));
+        }
+        assert_eq!(obstacles(&parts), [obstacle("refused"), obstacle("none")]);
+        let host = |name: &str, ranks| Host { name: name.into(), ranks, cores: Some(2) };
+        assert_eq!(hosts(&parts), [host("a", 1), host("b", 2)]);
     }
 
     #[test]

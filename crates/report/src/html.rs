@@ -14,12 +14,18 @@ use crate::whole::{Row, Share, Whole};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// With a capital letter.
+fn capital(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}", first.to_uppercase())
+}
+
 pub(crate) fn page(whole: &Whole) -> String {
     let title = format!("Collectives of {} ranks", whole.ranks);
     let (bars, calls) = (chart(&whole.shares), calls(whole));
     let (facts, compared, learned) = (facts(whole), compared(whole), learned(whole.learned.as_ref()));
     let (mpi, bottom) = (escaped(&whole.mpi), escaped(&whole.bottom_line));
-    let notes: String = whole.warnings.iter().map(|note| format!("<p>Note: {}</p>\n", escaped(note))).collect();
+    let notes: String = whole.notes().map(|note| format!("<p>{}</p>\n", escaped(&capital(&note)))).collect();
     let waits =
         whole.waits.iter().filter(|wait| wait.matters(whole)).map(|wait| waiting(whole, wait)).chain([spent(whole)]);
     let waits: String = waits.map(|sentence| format!("<p>{}</p>\n", escaped(&sentence))).collect();

@@ -26,10 +26,10 @@ mod whole;
 
 pub use against::Against;
 pub use compared::{Compared, Side};
-pub use host::RankHost;
+pub use host::{Host, Obstacle, RankHost};
 pub use learning::{Learning, Lesson, Tried};
 pub use spread::Spread;
-pub use units::class;
+pub use units::{class, size};
 pub use whole::{Communicator, FORM, Job, Key, Part, Row, Served, Tally, Unreadable, Whole};
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub(crate) fn text(whole: &Whole) -> String {
     let ranks = crate::units::counted(whole.ranks, "rank");
     let mut text = format!("allhands: collectives of {ranks} on {}\n", whole.mpi);
     text += &wrapped(&whole.bottom_line, 0);
-    for warning in &whole.warnings {
-        text += &wrapped(&format!("note: {warning}"), 2);
+    for note in whole.notes() {
+        text += &wrapped(&note, 2);
     }
     text += &wrapped(&spent(whole), 0);
     for wait in whole.waits.iter().filter(|wait| wait.matters(whole)) {

@@ -34,7 +34,7 @@ fn compared(collective: &str, ours: Side, mpi: Side) -> Compared {
 }
 
 fn place() -> RankHost {
-    RankHost { machine: "here".into(), cores: vec![0, 1], quota: 2, own_seconds: 0.5, all_seconds: 1.0 }
+    RankHost { machine: "here".into(), cores: vec![0, 1], quota: 2, own_seconds: 0.5, all_seconds: 1.0, obstacle: None }
 }
 
 fn part(rows: Vec<(Key, Tally)>, compared: Vec<Compared>) -> Part {
@@ -255,4 +255,19 @@ fn a_models_time_beside_a_measured_one_is_explained() {
         "{text}"
     );
     assert!(!whole().text().contains("a model's time"));
+}
+
+#[test]
+fn what_the_system_refuses_is_said_in_every_form_and_read_again() {
+    let obstacle = Obstacle { fact: "ranks may not read: a filter".into(), remedy: "start it <so>".into() };
+    let mut parts = parts();
+    parts.iter_mut().for_each(|part| part.place.obstacle = Some(obstacle.clone()));
+    let whole = Whole::of(parts, job());
+    let sentence = "slower: ranks may not read: a filter; start it <so>\n";
+    assert_eq!(whole.text().matches(sentence).count(), 1, "{}", whole.text());
+    assert!(whole.page().contains("<p>Slower: ranks may not read: a filter; start it &lt;so&gt;</p>"));
+    let read = Whole::parse(&whole.json()).unwrap();
+    assert_eq!((read.obstacles(), read.hosts()[0].cores), (&[obstacle][..], Some(2)));
+    let beside = Against::new(&whole, &self::whole()).text(["one", "other"]);
+    assert!(beside.contains("note: in the first ranks may not read: a filter; start it <so>\n"), "{beside}");
 }

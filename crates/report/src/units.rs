@@ -6,7 +6,7 @@ pub fn class(bytes: usize) -> u64 {
 }
 
 /// `512 B`, `4 KiB`, `1.5 MiB`
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = (1..units.len()).rev().find(|unit| bytes >= 1 << (10 * unit)).unwrap_or(0);
     let scaled = bytes as f64 / (1u64 << (10 * unit)) as f64;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bottom::Bottom;
 use crate::compared::{Compared, Instead, weighed};
-use crate::host::{self, RankHost};
+use crate::host::{self, Host, Obstacle, RankHost};
 use crate::learning::Learning;
 use crate::spread::Spread;
 use crate::waits::{Wait, waits};
@@ -173,6 +173,11 @@ pub struct Whole {
     pub(crate) instead: Option<Instead>,
     /// What makes these times say less than they seem to.
     pub(crate) warnings: Vec<String>,
+    /// What the system did not let ranks do.
+    #[serde(default)]
+    pub(crate) obstacles: Vec<Obstacle>,
+    #[serde(default)]
+    pub(crate) hosts: Vec<Host>,
     pub(crate) ranks: usize,
     pub(crate) machines: usize,
     pub(crate) mpi: String,
@@ -226,6 +231,8 @@ impl Whole {
             bottom_line: String::new(),
             instead: None,
             warnings: host::warnings(&parts).into_iter().chain(job.unused).collect(),
+            obstacles: host::obstacles(&parts),
+            hosts: host::hosts(&parts),
             ranks: parts.len(),
             machines,
             mpi: job.mpi,
@@ -282,8 +289,34 @@ impl Whole {
         self.shares.iter().fold((0.0, 0.0), |(ours, mpi), share| (ours + share.ours_seconds, mpi + share.mpi_seconds))
     }
 
+    /// What makes these times say less than they seem to, or keeps them from being better: a sentence each, with its title.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let slower = self.obstacles.iter().map(|obstacle| format!("slower: {obstacle}"));
+        slower.chain(self.warnings.iter().map(|warning| format!("note: {warning}")))
+    }
+
+    /// What the system did not let ranks do.
+    pub fn obstacles(&self) -> &[Obstacle] {
+        &self.obstacles
+    }
+
+    /// Its machines.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// Whether ours were switched off.
+    pub fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Why calls were passed to the MPI, each reason once.
+    pub fn reasons(&self) -> BTreeSet<&str> {
+        self.rows.iter().filter_map(|row| row.key.passed.as_deref()).collect()
+    }
+
     /// Calls that we served, and all.
-    pub(crate) fn calls(&self) -> (u64, u64) {
+    pub fn calls(&self) -> (u64, u64) {
         let served = self.rows.iter().filter(|row| row.key.algorithm.is_some());
         (served.map(|row| row.calls).sum(), self.rows.iter().map(|row| row.calls).sum())
     }

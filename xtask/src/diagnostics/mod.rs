@@ -1,5 +1,6 @@
 //! `cargo xtask diagnostics`: what the preload says of programs that go wrong, or that are to be compared, on three MPIs.
 
+mod containers;
 mod counted;
 mod settings;
 
@@ -85,6 +86,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
             subject.late(check)?;
         }
         subject.compared()?;
+        subject.containers()?;
         eprintln!("xtask: {}: the preload tells what it should", library.title);
     }
     eprintln!("xtask: what the preload tells in {:.0} s", begun.elapsed().as_secs_f64());

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::process::{Resource, getrlimit};
 
 /// A run of zeroed pages.
 #[derive(Debug)]
@@ -52,6 +53,10 @@ impl Mapping {
     /// For other processes too, which map it with [`attach`](Mapping::attach) while the offer is held.
     pub(crate) fn offered(len: usize) -> io::Result<(Mapping, Offer)> {
         let len = len.max(1).next_multiple_of(4096);
+        // Who makes a file longer than its limit gets a signal, of which it dies.
+        if longest_file().is_some_and(|most| (len as u64) > most) {
+            return Err(rustix::io::Errno::FBIG.into());
+        }
         let file = File::from(memfd_create("allhands", MemfdFlags::CLOEXEC)?);
         ftruncate(&file, len as u64)?;
         Ok((Mapping::shared(&file, len)?, Offer { file }))
@@ -92,6 +97,11 @@ impl Mapping {
         // SAFETY: pages, so aligned, of this length, and zeros or whatever words are stored there.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / size_of::<AtomicU64>()) }
     }
+}
+
+/// How long this process may make files, if there is a limit.
+pub(crate) fn longest_file() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
 }
 
 impl Drop for Mapping {

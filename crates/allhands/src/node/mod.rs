@@ -363,13 +363,14 @@ impl Drop for Node {
     }
 }
 
-/// Whether the kernel lets this process read a word of another's memory, which should be `wanted`.
-pub(crate) fn readable(process: u32, address: usize, wanted: u64) -> bool {
+/// Whether the kernel lets this process read a word of another's memory, which should be `wanted`; or why not.
+pub(crate) fn readable(process: u32, address: usize, wanted: u64) -> io::Result<()> {
     let mut word = 0u64;
     let piece = Piece { at: address as *const u8, len: 8 };
     // SAFETY: a word has room for eight bytes.
-    let copied = unsafe { peer_memory::copy(process, piece, (&raw mut word).cast()) };
-    copied.is_ok() && word == wanted
+    unsafe { peer_memory::copy(process, piece, (&raw mut word).cast()) }
+        .map_err(|peer_memory::Unreadable(error)| error)?;
+    if word == wanted { Ok(()) } else { Err(io::Error::other("the number is another process's")) }
 }
 
 /// The memory of a node of threads.

@@ -1,8 +1,10 @@
 //! `allhands exec`: a program as it is, with our collectives under it.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 
@@ -55,19 +57,25 @@ const LIBRARY: &str = "liballhands_preload.so";
 
 impl Exec {
     pub(crate) fn run(&self) -> Result<()> {
-        let mut preload = library()?.into_os_string();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
-        let mut command = std::process::Command::new(&self.program);
-        let error = command.args(&self.arguments).env("LD_PRELOAD", preload).exec();
-        Err(Failure::Usage(format!("{} cannot be run: {error}", Path::new(&self.program).display())))
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        match under_library(command)? {}
     }
 }
 
+/// Becomes a program, with our library before its MPI; returns only where that fails.
+pub(super) fn under_library(mut command: Command) -> Result<Infallible> {
+    let mut preload = library()?.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let error = command.env("LD_PRELOAD", preload).exec();
+    Err(Failure::Usage(format!("{} cannot be run: {error}", Path::new(command.get_program()).display())))
+}
+
 /// The library beside this command, or in the folder of libraries that belongs to it.
-fn library() -> Result<PathBuf> {
+pub(super) fn library() -> Result<PathBuf> {
     let command = std::env::current_exe().and_then(|path| path.canonicalize())?;
     let folder = command.parent().unwrap_or(Path::new("/"));
     let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY), folder.join("../lib64").join(LIBRARY)];

@@ -2,6 +2,7 @@
 
 mod bench;
 mod completions;
+mod doctor;
 mod exec;
 mod explain;
 mod list;
@@ -32,9 +33,10 @@ use crate::job;
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
   mpirun -n 8 allhands exec ./program
+  allhands doctor
   allhands report with.json without.json
 
-Exit codes: 0 all is well; 1 a schedule is wrong, or a rank failed; 2 the request cannot be served."
+Exit codes: 0 all is well; 1 a schedule is wrong, or a rank or job fails; 2 the request cannot be served."
 )]
 pub(crate) enum Command {
     List(list::List),
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Bench(bench::Bench),
     Tune(tune::Tune),
     Exec(exec::Exec),
+    Doctor(doctor::Doctor),
     Report(report::Report),
     Completions(completions::Completions),
     Man(man::Man),
@@ -57,6 +60,7 @@ impl Command {
             Command::Bench(bench) => bench.run(),
             Command::Tune(tune) => tune.run(),
             Command::Exec(exec) => exec.run(),
+            Command::Doctor(doctor) => doctor.run(),
             // What one process does alone is done by a job's first.
             _ if !job::first() => Ok(()),
             Command::List(list) => list.run(),

@@ -274,6 +274,7 @@ impl<Q: Default> Group<Q> {
         lessons.add(self.comm.topology(), self.comm.lessons());
         lessons.machine = self.comm.fitted();
         lessons.unused = self.comm.unused();
+        lessons.obstacle = self.comm.obstacle().cloned().or(lessons.obstacle.take());
     }
 
     /// Where the plan of the last call is.

@@ -2,6 +2,7 @@
 
 use allhands::Cell;
 use allhands::learn::Lesson;
+use allhands::raw::Obstacle;
 use allhands_model::Machine;
 use allhands_schedule::Topology;
 
@@ -24,6 +25,8 @@ pub(crate) struct Lessons {
     pub(crate) machine: Option<Machine>,
     /// What the user names and is not used, a sentence each.
     pub(crate) unused: Vec<String>,
+    /// What this rank could not do with the others of its machine.
+    pub(crate) obstacle: Option<Obstacle>,
 }
 
 /// Fewer turns are not remembered.

@@ -26,6 +26,7 @@ impl Seat {
             own_seconds: own() - self.own,
             all_seconds: busy.saturating_sub(self.busy) as f64 / ticks(),
             cores: self.cores.clone(),
+            obstacle: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use allhands_call::Communicator;
 use allhands_call::locks::lock;
 use allhands_model::Machine;
 use allhands_mpi::Mpi;
-use allhands_report::{Job, Learning, Lesson, Part, Tried, Whole};
+use allhands_report::{Job, Learning, Lesson, Obstacle, Part, RankHost, Tried, Whole};
 
 use super::lessons::{Learned, Lessons};
 use super::observer::{Observer, Served};
@@ -83,7 +83,11 @@ impl Report {
     /// Brings the calls of all ranks to the first, which writes them to where the user wants them. Collective over the world.
     fn publish(&self) -> allhands_mpi::Result<()> {
         let mpi = self.mpi;
-        let mine = Part { place: self.seat.place(), ..self.calls.part() };
+        let lessons = lock(&self.learned).take().unwrap_or_default();
+        let obstacle = lessons.obstacle.clone();
+        let obstacle = obstacle.map(|obstacle| Obstacle { fact: obstacle.fact, remedy: obstacle.remedy });
+        let place = RankHost { obstacle, ..self.seat.place() };
+        let mine = Part { place, ..self.calls.part() };
         let mine = serde_json::to_string(&mine).unwrap_or_default();
         let texts = gather(mpi, mine.into_bytes())?;
         if texts.is_empty() {
@@ -93,7 +97,6 @@ impl Report {
         let name = mpi.library_version().unwrap_or_default();
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
-        let lessons = lock(&self.learned).take().unwrap_or_default();
         let learned = learning(&lessons);
         let Lessons { machine, unused, .. } = lessons;
         let machine = machine.as_ref().map(Machine::to_string);
@@ -130,6 +133,9 @@ fn learning(lessons: &Lessons) -> Option<Learning> {
     Learning::new(gained, spent, lessons.all.iter().map(row).collect())
 }
 
+/// Of a report, as one message: MPICH's long ones fail where ranks may not read each other's memory.
+const PIECE: usize = 4096;
+
 /// Every rank's bytes on the first rank; nothing on the others.
 fn gather(mpi: &Mpi, mine: Vec<u8>) -> allhands_mpi::Result<Vec<Vec<u8>>> {
     let world = mpi.world();
@@ -137,19 +143,23 @@ fn gather(mpi: &Mpi, mine: Vec<u8>) -> allhands_mpi::Result<Vec<Vec<u8>>> {
     // The program may have left receives for any message.
     let Some(own) = mpi.comm_split(world, Some(0), me as i32)? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    // SAFETY: eight bytes, and as many as they say, from each of the others in turn.
+    // SAFETY: eight bytes, and as many as they say, in as long pieces, from each of the others in turn.
     unsafe {
         if me > 0 {
             let length = (mine.len() as u64).to_ne_bytes();
             mpi.send(length.as_ptr(), length.len(), 0, 0, own)?;
-            mpi.send(mine.as_ptr(), mine.len(), 0, 0, own)?;
+            for piece in mine.chunks(PIECE) {
+                mpi.send(piece.as_ptr(), piece.len(), 0, 0, own)?;
+            }
         } else {
             all.push(mine);
             for rank in 1..ranks as i32 {
                 let mut length = [0; 8];
                 mpi.recv(length.as_mut_ptr(), length.len(), rank, 0, own)?;
                 let mut text = vec![0; u64::from_ne_bytes(length) as usize];
-                mpi.recv(text.as_mut_ptr(), text.len(), rank, 0, own)?;
+                for piece in text.chunks_mut(PIECE) {
+                    mpi.recv(piece.as_mut_ptr(), piece.len(), rank, 0, own)?;
+                }
                 all.push(text);
             }
         }
