@@ -110,7 +110,7 @@ pub fn rank_choices(
 /// step, radices, factors, leaders.
 ///
 /// The search ends by counting what it makes and simulates, never by a clock: whoever asks for the same gets the same. Where even
-/// one candidate is too large, the glances decide. It runs on the calling thread, and starts none: every process of a job searches, and some of them
+/// one candidate is too large, the quick estimates decide. It runs on the calling thread, and starts none: every process of a job searches, and some of them
 /// have told MPI that they have no other.
 ///
 /// ```
@@ -133,8 +133,14 @@ pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowa
 
 /// Operations that a search makes and simulates, all in all: a second or less.
 const WORK: usize = 1 << 20;
-/// Settings of an algorithm that are glanced at, with messages and with shared memory each.
+/// Settings of an algorithm that are estimated quickly, with messages and with shared memory each.
 const OF_EACH: usize = 8;
+/// A block that follows another has at least so many bytes, or is the only one.
+const SHORTEST_BLOCK: u64 = 1024;
+/// More blocks than this never follow one another.
+const MOST_BLOCKS: u64 = 512;
+/// How many numbers of blocks are estimated, for each setting.
+const BLOCKS_TRIED: usize = 2;
 /// What takes so much longer than the best, by the quick estimate, is not simulated.
 const HOPELESS: f64 = 2.5;
 /// How many algorithms have their settings improved.
@@ -170,9 +176,8 @@ impl<'a> Search<'a> {
         let mut able: Vec<(f64, Prepared)> = Vec::new();
         for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
-            let settings = settings.iter().filter_map(|choice| search.prepare(choice));
             let mut settings: Vec<(f64, Prepared)> =
-                settings.map(|prepared| (search.quick_estimate.formula(&prepared), prepared)).collect();
+                settings.into_iter().flat_map(|choice| search.in_blocks(choice)).collect();
             sort_by(&mut settings, |setting| setting.0);
             let (shared, sent): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(_, prepared)| prepared.shares());
             for settings in [sent, shared] {
@@ -186,6 +191,22 @@ impl<'a> Search<'a> {
         }
         sort_by(&mut search.candidates, |candidate| candidate.quick_estimate);
         search
+    }
+
+    /// A setting that can serve, with its time by formula; where blocks follow one another, with as many of them as suit the amount best.
+    fn in_blocks(&self, choice: Choice) -> Vec<(f64, Prepared)> {
+        let most = (self.amount.bytes / SHORTEST_BLOCK).clamp(1, MOST_BLOCKS) as usize;
+        let blocks = (0..).map(|power| 1 << power).take_while(|blocks| *blocks <= most).flat_map(|n| [n, n + n / 2]);
+        let mut settings: Vec<Choice> = blocks.filter_map(|blocks| choice.with_blocks_in_turn(blocks)).collect();
+        if settings.is_empty() {
+            settings.push(choice);
+        }
+        let able = settings.iter().filter_map(|choice| self.prepare(choice));
+        let mut timed: Vec<(f64, Prepared)> =
+            able.map(|prepared| (self.quick_estimate.formula(&prepared), prepared)).collect();
+        sort_by(&mut timed, |timed| timed.0);
+        timed.truncate(BLOCKS_TRIED);
+        timed
     }
 
     /// What the reduction asks for is looked at before the schedule, because a refusal looks for others that would do.

@@ -34,6 +34,10 @@
 //! - A far message of more than two runs of memory, empty blocks left out, is copied before it leaves and after it has arrived (not if
 //!   it is combined).
 //!
+//! A port carries the bytes of one message after those of another. Where every message is a flow of its own, as in SimGrid, bytes of one rank's messages travel side by
+//! side: leave `ports` out of such a machine. Then their overheads pass side by side, too, which there they do not: many short messages of one rank
+//! seem quicker than they are.
+//!
 //! **What ranks share**: the injection limit of a node lets one message start after the other, `s · injection` apart, in the order
 //! in which they come to it; far and near messages have a limit each. Where a machine has links, a far message passes its node's link, the
 //! two links of the core if its leaf is another one, and the receiving node's link, holding each for the time of its bytes from when it gets

@@ -3,7 +3,7 @@
 //! *By formula*: the closed form of its cost, as if all messages had their mean size: enough to order settings of one algorithm.
 //! *By walking*: the rounds of a few ranks, as if nobody ever waited for another: tells near from far, messages from memory.
 
-use allhands_schedule::{Collective, Cost, Local, Prepared, Problem, Schedule};
+use allhands_schedule::{Choice, Collective, Cost, Local, Prepared, Problem, Schedule};
 
 use crate::machine::{Level, Protocol};
 use crate::sizes::Sizes;
@@ -17,6 +17,17 @@ pub(crate) struct Walk {
     pub(crate) seconds: f64,
     /// Runs of memory that the operations of a rank are about, at most: what making and simulating it costs.
     pub(crate) work: usize,
+}
+
+/// How many blocks follow one another, if some do.
+fn in_turn(prepared: &Prepared) -> Option<usize> {
+    prepared.choice()?.blocks_in_turn()
+}
+
+/// Whether it treats regions apart.
+fn has_levels(prepared: &Prepared) -> bool {
+    let named = |choice: &Choice| choice.algorithm.parameters.iter().any(|known| known.name.starts_with("level"));
+    prepared.choice().is_some_and(named)
 }
 
 /// A problem on a machine, to estimate candidates for it quickly.
@@ -37,6 +48,9 @@ impl<'a> QuickEstimate<'a> {
 
     /// Seconds by the closed form, on the outermost level that has messages.
     pub(crate) fn formula(&self, prepared: &Prepared) -> f64 {
+        if let Some(blocks) = in_turn(prepared) {
+            return self.pipelined(prepared, blocks);
+        }
         let Cost { steps, messages, blocks, .. } = prepared.cost();
         let one_node = self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1;
         let bytes = blocks as u64 * self.sizes(prepared).unit;
@@ -45,11 +59,27 @@ impl<'a> QuickEstimate<'a> {
         let latency = protocol.latency - protocol.overhead;
         let alone = steps as f64 * latency + self.through_ports(protocol, messages, bytes) + work * bytes as f64;
         // Where regions play no part, all ranks of a node send as much.
-        let two_levels = prepared
-            .choice()
-            .is_some_and(|choice| choice.algorithm.parameters.iter().any(|known| known.name.starts_with("level")));
+        let two_levels = has_levels(prepared);
         let together = if two_levels { 1 } else { self.problem.topology.region_sizes(1).1 };
         alone.max(protocol.injection * bytes as f64 * together as f64)
+    }
+
+    /// The same where so many blocks follow one another: the first goes all the way, the others come one after the other, each as
+    /// soon as the busiest rank is through with the one before.
+    fn pipelined(&self, prepared: &Prepared, in_turn: usize) -> f64 {
+        let (Cost { steps, messages, blocks, .. }, in_turn) = (prepared.cost(), in_turn as f64);
+        let piece = self.sizes(prepared).unit;
+        let (far, near) = (self.levels[0].protocol(piece), self.levels[self.levels.len() - 1].protocol(piece));
+        // Where regions play no part, all ranks of a node send as much, and most of it far.
+        let two_levels = has_levels(prepared);
+        let (inside, together) = if two_levels { (near, 1) } else { (far, self.problem.topology.region_sizes(1).1) };
+        let depth = (steps as f64 - in_turn).max(0.0);
+        // Where regions divide a block, its pieces leave together, and the last waits for the others.
+        let burst = if two_levels { far.injection * self.amount.bytes as f64 / in_turn } else { 0.0 };
+        let way = depth * (far.latency + far.per_byte * piece as f64 + burst);
+        let sent = blocks as f64 / in_turn * piece as f64;
+        let port = inside.latency + messages as f64 / in_turn * inside.overhead + inside.per_byte * sent;
+        way + in_turn * port.max(far.injection * sent * together as f64)
     }
 
     /// Seconds that the slowest of a few ranks needs for its own rounds, and its node for what it sends far; none if their
@@ -65,12 +95,20 @@ impl<'a> QuickEstimate<'a> {
         let ranks = self.sample();
         let mut walk = Walk { seconds: 0.0, work: 1 };
         let mut injected = 0.0;
+        // The slowest of each round.
+        let mut slowest: Vec<f64> = Vec::new();
         for &rank in &ranks {
             let schedule = prepared.rank(rank);
             let (alone, far) = self.rounds(&schedule, &sizes);
-            walk.seconds = walk.seconds.max(alone);
+            slowest.resize(slowest.len().max(alone.len()), 0.0);
+            slowest.iter_mut().zip(&alone).for_each(|(slowest, alone)| *slowest = alone.max(*slowest));
+            walk.seconds = walk.seconds.max(alone.iter().sum());
             walk.work = walk.work.max(work(&schedule));
             injected += far / ranks.len() as f64;
+        }
+        if in_turn(prepared).is_some() {
+            // In a pipeline everybody is in the same round, and waits for the others.
+            walk.seconds = slowest.iter().sum();
         }
         walk.seconds = walk.seconds.max(injected * self.problem.topology.region_sizes(1).1 as f64);
         Some(walk)
@@ -82,20 +120,22 @@ impl<'a> QuickEstimate<'a> {
         sizes
     }
 
-    /// The first seats, one in the middle, and the last.
+    /// The first seats, one in the middle, the last, and the root's.
     fn sample(&self) -> Vec<usize> {
         let ranks = self.problem.ranks();
-        let mut seats = vec![0, 1 % ranks, ranks / 2, ranks - 1];
+        let root = self.problem.topology.seat_of(self.problem.root);
+        let mut seats = vec![0, 1 % ranks, ranks / 2, ranks - 1, root];
         seats.sort_unstable();
         seats.dedup();
         seats.into_iter().map(|seat| self.problem.topology.rank_at(seat)).collect()
     }
 
-    /// Seconds of one rank's rounds, and seconds for which it keeps its node from injecting.
-    fn rounds(&self, schedule: &Schedule, sizes: &Sizes<'_>) -> (f64, f64) {
-        let (mut alone, mut injected) = (0.0, 0.0);
+    /// Seconds of each of a rank's rounds, and seconds for which it keeps its node from injecting.
+    fn rounds(&self, schedule: &Schedule, sizes: &Sizes<'_>) -> (Vec<f64>, f64) {
+        let (mut each, mut injected) = (Vec::with_capacity(schedule.rounds.len()), 0.0);
         let rank = schedule.rank;
         for round in &schedule.rounds {
+            let mut alone = 0.0;
             let (mut wait, mut copied, mut combined): (f64, u64, u64) = (0.0, 0, 0);
             let mut busy = [0.0f64; 2];
             let sends = round.sends.iter().map(|send| (0, send.to, &send.spans, false));
@@ -120,8 +160,9 @@ impl<'a> QuickEstimate<'a> {
             }
             alone += wait + busy[0].max(busy[1]);
             alone += copied as f64 * self.machine.copy + combined as f64 * self.machine.combine;
+            each.push(alone);
         }
-        (alone, injected)
+        (each, injected)
     }
 
     /// Seconds that so many messages of so many bytes together keep a rank's ports.

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::algorithms::LINES;
+use crate::algorithms::rooted::pipeline::BLOCKS;
 use crate::compose::{embed, emptied, reverse};
 use crate::schedule::{Ensemble, push_span};
 use crate::{Collective, Error, Problem, Result, Round, Schedule, Setting, Space, Span};
@@ -372,6 +373,32 @@ impl Choice {
         Some(Choice { parameters: Parameters { given: given?, ..self.parameters }, ..*self })
     }
 
+    /// How many blocks follow one another, where that is set.
+    pub fn blocks_in_turn(&self) -> Option<usize> {
+        match self.parameters.setting(BLOCKS.name) {
+            Some(Setting::Number(blocks)) => Some(*blocks),
+            _ => None,
+        }
+    }
+
+    /// The same with so many blocks following one another; nothing of an algorithm in which none do.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective};
+    /// let read = |text| Choice::parse(Collective::Bcast, text).unwrap();
+    /// assert_eq!(read("circulant:blocks=4").with_blocks_in_turn(9), Some(read("circulant:blocks=9")));
+    /// assert_eq!(read("binomial").with_blocks_in_turn(9), None);
+    /// ```
+    pub fn with_blocks_in_turn(&self, blocks: usize) -> Option<Choice> {
+        let known = self.algorithm.parameters.iter().find(|known| known.name == BLOCKS.name)?;
+        let mut given = self.parameters.given.clone();
+        match given.iter_mut().find(|(name, _)| *name == known.name) {
+            Some((_, setting)) => *setting = Setting::Number(blocks),
+            None => given.insert(0, (known.name, Setting::Number(blocks))),
+        }
+        Some(Choice { parameters: Parameters { given, ..self.parameters }, ..*self })
+    }
+
     /// The algorithm as it is when nothing is set.
     pub fn unset(&self) -> Choice {
         Choice { parameters: Parameters { given: Vec::new(), ..self.parameters }, ..*self }
@@ -613,7 +640,7 @@ pub(crate) fn both(movement: Vec<Round>, rank: usize) -> Vec<Round> {
 }
 
 /// A bcast: the root's blocks go into place, then the movement.
-fn spread(movement: Vec<Round>, root: bool, blocks: usize) -> Vec<Round> {
+pub(crate) fn spread(movement: Vec<Round>, root: bool, blocks: usize) -> Vec<Round> {
     let mut first = Round::default();
     if root {
         first.copy(Span::input(0, blocks), Span::output(0, blocks));

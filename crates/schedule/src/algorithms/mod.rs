@@ -71,10 +71,14 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Bcast, "scatter-allgather", rooted::PIECES, "any p", MOVES, "van de Geijn", Make::Spread(rooted::scatter_allgather), rooted::scatter_allgather_cost, rooted::pieces_variants),
     line(Bcast, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", MOVES, "Jocksch et al. 2021", Make::Spread(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
     line(Bcast, "hierarchical", rooted::hierarchical::PARAMETERS, "any shape", MOVES, "classic", Make::Direct(rooted::hierarchical::hierarchical), rooted::hierarchical::cost, rooted::hierarchical::variants),
+    line(Bcast, "circulant", rooted::circulant::PARAMETERS, "any p", MOVES, "Träff 2024", Make::Spread(rooted::circulant::circulant), rooted::circulant::cost, rooted::circulant::variants),
+    line(Bcast, "pipeline", rooted::pipeline::SPREAD, "any shape", MOVES, "classic; lanes: Träff and Hunold 2020", Make::Direct(rooted::pipeline::bcast), rooted::pipeline::cost, rooted::pipeline::variants),
 
     line(Reduce, "binomial", NONE, "any p", (FROM_FIRST, Always), "classic", Make::Direct(rooted::reduce_binomial), rooted::reduce_binomial_cost, default),
     line(Reduce, "reduce-scatter-gather", rooted::PIECES, "any p", UNORDERED, "Rabenseifner 2004", Make::Direct(rooted::reduce_scatter_gather), rooted::reduce_scatter_gather_cost, rooted::pieces_variants),
     line(Reduce, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", UNORDERED, "Jocksch et al. 2021", Make::Collect(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
+    line(Reduce, "circulant", rooted::circulant::PARAMETERS, "any p", UNORDERED, "the bcast, reversed", Make::Collect(rooted::circulant::circulant), rooted::circulant::cost, rooted::circulant::variants),
+    line(Reduce, "pipeline", rooted::pipeline::COLLECT, "any shape", UNORDERED, "the bcast, reversed", Make::Collect(rooted::pipeline::reduce), rooted::pipeline::cost, rooted::pipeline::by_messages),
 
     line(Gather, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
     line(Gather, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),

@@ -7,13 +7,18 @@
 //! - `cyclic-shift`: the degenerate allgatherv of Jocksch et al., in which all blocks but the root's are empty; reversed, the
 //!   degenerate reduce_scatter. Any number of ports per step.
 //! - `hierarchical`, in its own file: from region to region first.
+//! - `circulant`, in its own file: n blocks in n - 1 + ceil(log2 p) rounds.
+//! - `pipeline`, in its own file: piece after piece down a chain or trees, in lanes.
 //!
 //! ```text
 //! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
 //! ```
 
 pub(crate) mod blocks;
+pub(crate) mod circulant;
 pub(crate) mod hierarchical;
+pub(crate) mod pipeline;
+mod tree;
 
 use std::ops::Range;
 

@@ -1,0 +1,50 @@
+//! Long bcasts near their bound: what the search finds on a machine with a node's rate of 20 GB/s, shared by 16 ranks, and 5 GB/s a message.
+
+use allhands_model::{Allowance, Amount, Bound, Machine, best_choices};
+use allhands_schedule::{Collective, Problem, Topology};
+
+fn machine(ports: &str) -> Machine {
+    let protocol =
+        |latency: f64, rate: &str| format!("latency_us = {latency}\noverhead_us = 0.2\n{rate}\nsource = \"made up\"\n");
+    let (far, near) = ("ns_per_byte = 0.2\ninjection_ns_per_byte = 0.05", "ns_per_byte = 0.1");
+    let text = format!(
+        "schema = 2\nname = \"judge\"\ndescription = \"20 GB/s a node\"\nsource = \"made up\"\n{ports}\ncombine_ns_per_byte = 0.0\ncopy_ns_per_byte = 0.0\n\
+         [[level]]\nname = \"network\"\n[level.short]\n{}[level.rendezvous]\nfrom_bytes = 8192\n{}\
+         [[level]]\nname = \"node\"\nmeeting_us = 100000.0\n[level.short]\n{}[level.rendezvous]\nfrom_bytes = 8192\n{}\
+         [end]\nlevels = 2\n",
+        protocol(2.4032, far),
+        protocol(2.2032, far),
+        protocol(0.9016, near),
+        protocol(0.7016, near),
+    );
+    Machine::parse(&text).unwrap()
+}
+
+/// Seconds of what is found, and the bound.
+fn bcast(machine: &Machine, nodes: usize, bytes: u64) -> (String, f64, f64) {
+    let problem = Problem::new(Collective::Bcast, Topology::regular(nodes, 16).unwrap());
+    let best = best_choices(&problem, Amount::bytes(bytes), machine, Allowance::default()).unwrap().remove(0);
+    let bound = Bound::new(&problem, machine, Amount::bytes(bytes), false).seconds();
+    (best.choice.algorithm.name.into(), best.seconds, bound)
+}
+
+#[test]
+fn a_long_bcast_is_found_that_takes_about_twice_its_bound() {
+    let one = machine("ports = 1");
+    for (nodes, bytes, times) in [(16, 1 << 20, 2.1), (64, 1 << 20, 2.3), (16, 1 << 24, 1.9)] {
+        let (name, seconds, bound) = bcast(&one, nodes, bytes);
+        assert!(
+            name == "pipeline" && seconds < times * bound,
+            "{nodes} nodes, {bytes} B: {seconds} beside {bound}, {name}"
+        );
+    }
+}
+
+#[test]
+fn where_every_message_is_a_flow_of_its_own_it_takes_less() {
+    let flows = machine("");
+    let (name, seconds, bound) = bcast(&flows, 16, 1 << 20);
+    assert!(name == "pipeline" && seconds < 1.5 * bound, "{seconds} beside {bound}, {name}");
+    let (name, seconds, _) = bcast(&flows, 16, 1 << 16);
+    assert!(name == "pipeline" && seconds < 20e-6, "{seconds}, {name}");
+}

@@ -1,0 +1,63 @@
+//! Pipelines with every number of blocks, on every shape: verified, in as many rounds as their closed forms say.
+
+use allhands_schedule::{Choice, Collective, Problem, Topology, verify};
+use rayon::prelude::*;
+
+/// Every shape of up to 64 ranks whose nodes are of one size; flat ones, too.
+fn shapes() -> Vec<Topology> {
+    let regular = (1..=64).flat_map(|nodes| (1..=64 / nodes).map(move |q| Topology::regular(nodes, q).unwrap()));
+    (1..=64).map(|p| Topology::flat(p).unwrap()).chain(regular).collect()
+}
+
+/// Rounds in which somebody sends, of the rank that has the most of them.
+fn steps(collective: Collective, text: &str, topology: &Topology, root: usize) -> usize {
+    let problem = Problem::new(collective, topology.clone()).with_root(root).unwrap();
+    let prepared = Choice::parse(collective, text).unwrap().prepare(&problem).unwrap();
+    let report = verify(&prepared.ensemble()).unwrap_or_else(|fault| panic!("{text} on {topology}: {fault}"));
+    report.timing.steps
+}
+
+/// The depth of a tree in which everybody has so many children.
+fn depth(members: usize, fan: usize) -> usize {
+    let (mut depth, mut level, mut all) = (0, 1, 1);
+    while all < members {
+        (depth, level) = (depth + 1, level * fan);
+        all += level;
+    }
+    depth
+}
+
+#[test]
+fn every_number_of_blocks_on_every_shape_takes_the_rounds_of_its_closed_form() {
+    let check = |topology: Topology| {
+        let p = topology.ranks();
+        let (nodes, q) = if topology.depth() == 0 { (p, 1) } else { (topology.regions(1), p / topology.regions(1)) };
+        for blocks in 1..=8 {
+            let root = (7 * blocks) % p;
+            for fan in [1, 2].into_iter().filter(|fan| *fan < nodes.max(2)) {
+                let handed = usize::from(q > 2);
+                let rounds = if p == 1 { 0 } else { blocks - 1 + handed + depth(nodes, fan) + usize::from(q > 1) };
+                let text = format!("pipeline:blocks={blocks}:fan={fan}");
+                for collective in [Collective::Bcast, Collective::Reduce] {
+                    assert_eq!(steps(collective, &text, &topology, root), rounds, "{collective} {text} on {topology}");
+                }
+            }
+        }
+    };
+    shapes().into_par_iter().for_each(check);
+}
+
+#[test]
+fn the_circulant_takes_as_few_rounds_as_there_can_be() {
+    let check = |p: usize| {
+        let topology = Topology::flat(p).unwrap();
+        for blocks in 1..=8 {
+            let rounds = if p == 1 { 0 } else { blocks - 1 + p.next_power_of_two().ilog2() as usize };
+            for collective in [Collective::Bcast, Collective::Reduce] {
+                let found = steps(collective, &format!("circulant:blocks={blocks}"), &topology, 3 * blocks % p);
+                assert_eq!(found, rounds, "{collective} of {blocks} blocks on {p}");
+            }
+        }
+    };
+    (1..=64).chain([97, 128, 129, 200, 255, 257, 511, 1000]).collect::<Vec<_>>().into_par_iter().for_each(check);
+}
