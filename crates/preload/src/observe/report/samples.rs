@@ -52,7 +52,7 @@ mod tests {
         }
         assert_eq!((samples.tenths(5), samples.calls), (5.0, 3));
         samples.add(Duration::from_secs(6));
-        assert_eq!((samples.tenths(5), samples.tenths(9)), (5.5, 6.0));
+        assert_eq!((samples.tenths(5), samples.tenths(9)), (5.5, 9.0));
     }
 
     #[test]

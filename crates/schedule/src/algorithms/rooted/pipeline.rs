@@ -381,9 +381,11 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
 
 /// A chain, a binary tree and a wider one, with few lanes and with many; how many blocks pay depends on the vector, which the model knows.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
-    match problem.topology.depth() {
-        0 => by_messages(problem).into_iter().chain(["blocks=4:local=shared".into()]).collect(),
-        _ => either_way(by_messages(problem)),
+    // On one node alone every block would be a meeting: whoever comes late to one would keep all others, where messages keep only
+    // those who wait for them.
+    match problem.topology.depth() == 0 || problem.topology.regions(1) == 1 {
+        true => by_messages(problem),
+        false => either_way(by_messages(problem)),
     }
 }
 
