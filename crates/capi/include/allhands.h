@@ -371,7 +371,7 @@ int allhands_neighbor_allgather_init(const void *sendbuf,
                                      allhands_plan **plan);
 
 /**
- * The same with blocks that differ in size: as `MPI_Neighbor_allgatherv_init`, with arrays of 64-bit numbers, which are read at once.
+ * A plan to gather blocks of different sizes from neighbours: as `MPI_Neighbor_allgatherv_init`, with arrays of 64-bit numbers, which are read at once.
  */
 int allhands_neighbor_allgatherv_init(const void *sendbuf,
                                       int64_t sendcount,
@@ -399,7 +399,7 @@ int allhands_neighbor_alltoall_init(const void *sendbuf,
                                     allhands_plan **plan);
 
 /**
- * The same with blocks that differ in size: as `MPI_Neighbor_alltoallv_init`, with arrays of 64-bit numbers, which are read at once.
+ * A plan to exchange blocks of different sizes with neighbours: as `MPI_Neighbor_alltoallv_init`, with arrays of 64-bit numbers, which are read at once.
  */
 int allhands_neighbor_alltoallv_init(const void *sendbuf,
                                      const int64_t *sendcounts,
@@ -414,7 +414,7 @@ int allhands_neighbor_alltoallv_init(const void *sendbuf,
                                      allhands_plan **plan);
 
 /**
- * The same with blocks that differ in size and in datatype: as `MPI_Neighbor_alltoallw_init`, with displacements in bytes. The datatype of a block of
+ * A plan to exchange blocks of different sizes and datatypes with neighbours: as `MPI_Neighbor_alltoallw_init`, with displacements in bytes. The datatype of a block of
  * nothing is not looked at.
  */
 int allhands_neighbor_alltoallw_init(const void *sendbuf,
