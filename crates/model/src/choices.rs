@@ -141,8 +141,8 @@ const SHORTEST_BLOCK: u64 = 1024;
 const MOST_BLOCKS: u64 = 512;
 /// How many numbers of blocks are estimated, for each setting.
 const BLOCKS_TRIED: usize = 2;
-/// What takes so much longer than the best, by the quick estimate, is not simulated.
-const HOPELESS: f64 = 2.5;
+/// What takes so much longer than the best, by the quick estimate, is not simulated: its [`Ranked::seconds`] are an estimate.
+pub const HOPELESS: f64 = 2.5;
 /// How many algorithms have their settings improved.
 const IMPROVED: usize = 3;
 /// How many settings are tried for that, for each.

@@ -73,7 +73,7 @@ mod sizes;
 mod symmetry;
 
 pub use bound::Bound;
-pub use choices::{Allowance, Ranked, best_choices, rank_choices};
+pub use choices::{Allowance, HOPELESS, Ranked, best_choices, rank_choices};
 pub use error::{Error, Result};
 pub use machine::{Crowd, Fit, Level, Links, Machine, Measured, Protocol};
 pub use memory::memory;

@@ -5,8 +5,8 @@ mod play;
 
 use std::io::{self, Write};
 
-use allhands::{Decision, Evidence};
-use allhands_model::{Allowance, Amount, Bound, memory};
+use allhands::{Decision, Evidence, Grounds, Why};
+use allhands_model::{Allowance, Amount, Bound, HOPELESS, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
 use allhands_schedule::{
     Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Schedule, ports,
@@ -225,14 +225,23 @@ impl Explain {
         writeln!(out, "because of {}\n", decision.why)?;
         let header = row("algorithm", ["us", "x best", "lower bound", "memory a rank"].map(String::from));
         writeln!(out, "{header}\n{}", "─".repeat(header.chars().count()))?;
+        let by_model = matches!(decision.why, Why::Fastest { grounds: Grounds::Model { .. }, .. });
+        let mut estimated = false;
         for (server, time) in &decision.best {
             let Some(choice) = server.choice() else { continue };
             let prepared = choice.prepare(problem)?;
             let bound = Bound::new(problem, evidence.machine(), Amount::bytes(each), prepared.shares());
             let times = [*time, time / decision.best[0].1, bound.seconds() * 1e6].map(|number| format!("{number:.2}"));
-            let [us, best, bound] = times;
+            let [mut us, best, bound] = times;
+            if by_model && *time > HOPELESS * decision.best[0].1 {
+                us.insert(0, '~');
+                estimated = true;
+            }
             let memory = memory(&prepared, Amount::bytes(unit));
             writeln!(out, "{}", row(&choice.to_string(), [us, best, bound, Sizes::words(memory)]))?;
+        }
+        if estimated {
+            writeln!(out, "\n~ may be a quick estimate: what is that far behind is not simulated.")?;
         }
         out.flush()?;
         Ok(())
