@@ -44,7 +44,7 @@ impl PlanTarget {
     }
 
     /// # Safety
-    /// As for [`make`](Wish::make).
+    /// As for [`make`](PlanTarget::make).
     unsafe fn planned(&self, read: impl FnOnce(Arguments<'_>) -> Result<Task>) -> Result<Plan> {
         let types = stage::types()?;
         let mpi = types.mpi();

@@ -191,7 +191,7 @@ fn mapped(maps: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The programs in `PATH` that start MPI jobs, as [`find`] comes to them.
+/// The programs in `PATH` that start MPI jobs, as `find` comes to them.
 ///
 /// ```
 /// for launcher in allhands_mpi::launchers_in_path() {

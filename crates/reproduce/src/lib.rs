@@ -1,6 +1,6 @@
 //! The figures and tables of the papers, made again and compared.
 //!
-//! [`chosen`] finds recipes by name, [`Recipe::make`] makes a figure, [`write`] writes its files and [`report`] one page of many.
+//! [`chosen`] finds recipes by name, [`Recipe::make`] makes a figure, [`write()`] writes its files and [`report()`] one page of many.
 //!
 //! ```
 //! use allhands_reproduce::{Effort, chosen};

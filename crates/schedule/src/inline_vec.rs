@@ -8,11 +8,11 @@ use std::{iter, option, slice, vec};
 /// take three times as long to make if each of these lists were allocated. Reads like a slice, grows like a vector.
 ///
 /// ```
-/// use allhands_schedule::Few;
-/// let mut few = Few::from([3]);
-/// few.push(5);
-/// assert_eq!(few, [3, 5]);
-/// assert_eq!(few.iter().sum::<i32>(), 8);
+/// use allhands_schedule::InlineVec;
+/// let mut list = InlineVec::from([3]);
+/// list.push(5);
+/// assert_eq!(list, [3, 5]);
+/// assert_eq!(list.iter().sum::<i32>(), 8);
 /// ```
 #[derive(Clone)]
 pub struct InlineVec<T>(Held<T>);

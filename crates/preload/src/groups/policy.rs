@@ -76,7 +76,7 @@ impl PlanPreference<'_> {
         Ok(Choice::parse(collective, name).map_err(Error::from)?)
     }
 
-    /// The same as [`plan`](Wish::plan) for such a call, at a place that is reserved for it, by an algorithm.
+    /// The same as [`plan`](PlanPreference::plan) for such a call, at a place that is reserved for it, by an algorithm.
     pub(crate) fn plan_of_own_counts(
         self,
         call: &RawCall,
