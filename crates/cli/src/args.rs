@@ -140,12 +140,10 @@ pub(crate) fn identical(problem: Problem) -> Problem {
 /// Says what is assumed where a machine that was measured on one node is asked about several.
 pub(crate) fn assumes(machine: &Machine, problem: &Problem) {
     let unknown = machine.levels.first().is_some_and(|level| level.assumed) && problem.topology.regions(1) > 1;
-    screen::caution(unknown.then(|| {
-        format!(
-            "{} was measured on one node: messages between nodes are assumed to cost what they cost inside one",
-            machine.name
-        )
-    }));
+    screen::caution(
+        unknown
+            .then(|| format!("{} was measured on one node: what messages between nodes cost is assumed", machine.name)),
+    );
 }
 
 /// The collective and what belongs to it.

@@ -720,7 +720,7 @@ fn a_machine_of_one_node_says_what_it_assumes_of_a_network() {
     let simulate = |topology: &str| {
         run(&format!("simulate allreduce --topology {topology} --bytes 8 --machine {}", machine.display()))
     };
-    let said = "was measured on one node: messages between nodes are assumed to cost what they cost inside one";
+    let said = "was measured on one node: what messages between nodes cost is assumed";
     assert!(simulate("1x2").err.is_empty() && simulate("4x2").err.contains(said), "{}", simulate("4x2").err);
 }
 
