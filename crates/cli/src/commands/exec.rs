@@ -31,6 +31,8 @@ use crate::failure::{Failure, Result};
       at MPI_Finalize: what was called, who served it, why, and what it was worth
   ALLHANDS_COMPARE=1
       ours and the MPI's own take turns; the report tells what is gained or lost
+  ALLHANDS_REPRODUCIBLE=1
+      sums of floats have the same bits whoever serves, in whatever order
   ALLHANDS_CHECK=1
       ranks compare each call first; what differs is named and ends the job
   ALLHANDS_TIMEOUT=SECONDS
