@@ -60,7 +60,9 @@ impl Bound {
         let equal = if problem.counts.is_empty() { 1.0 } else { 0.0 };
         let all = Bounds::new(problem, ports(&levels), blocks);
         let across = Bounds::new(problem, ports(&[far]), blocks);
-        let through = machine.ports.map_or(0.0, |ports| 1.0 / ports as f64) * block * equal;
+        // Bytes that flow side by side keep no port.
+        let ports_of_bytes = machine.ports.filter(|_| !machine.flows);
+        let through = ports_of_bytes.map_or(0.0, |ports| 1.0 / ports as f64) * block * equal;
         let near = if shares { 0.0 } else { 1.0 };
         let node_bytes = across.far_blocks as f64 * topology.region_sizes(1).0 as f64 * block * equal;
         let wire = machine.links.as_ref().map_or(0.0, |links| links.node);

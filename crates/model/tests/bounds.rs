@@ -6,7 +6,8 @@ use allhands_schedule::{Choice, Collective, Problem, algorithms};
 #[test]
 fn nothing_in_the_registry_is_faster_than_its_bound() {
     let shipped = Machine::shipped_names().map(|name| Machine::shipped(name).unwrap());
-    let machines: Vec<Machine> = shipped.chain([Machine::postal(1e-6, 1e-9)]).collect();
+    let flows = Machine::parse(include_str!("simgrid/cluster.toml")).unwrap();
+    let machines: Vec<Machine> = shipped.chain([Machine::postal(1e-6, 1e-9), flows]).collect();
     for text in ["1x1", "2", "7", "4x2", "2x4", "3,1,2", "2x2x2", "6x4"] {
         for collective in Collective::ALL {
             let problem = Problem::new(collective, text.parse().unwrap());

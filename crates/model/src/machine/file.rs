@@ -6,6 +6,7 @@
 //! description = "two levels"
 //! source = "where copy and combine rates come from"
 //! ports = 1                     # left out: any number
+//! flows = true                  # left out: false; the bytes of messages travel side by side and keep no port
 //! combine_ns_per_byte = 0.25
 //! copy_ns_per_byte = 0.1
 //!
@@ -46,6 +47,8 @@ struct Text {
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ports: Option<usize>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    flows: bool,
     combine_ns_per_byte: f64,
     copy_ns_per_byte: f64,
     level: Vec<LevelText>,
@@ -149,6 +152,7 @@ impl Machine {
             name: read.name,
             description: read.description,
             ports: read.ports,
+            flows: read.flows,
             combine: read.combine_ns_per_byte * NS,
             copy: read.copy_ns_per_byte * NS,
             levels: read.level.iter().map(LevelText::level).collect(),
@@ -179,6 +183,7 @@ impl Machine {
             description: self.description.clone(),
             source: source.into(),
             ports: self.ports,
+            flows: self.flows,
             combine_ns_per_byte: self.combine / NS,
             copy_ns_per_byte: self.copy / NS,
             level: self.levels.iter().map(|level| LevelText::new(level, source)).collect(),
@@ -342,6 +347,13 @@ mod tests {
         assert!(negative.contains("machine \"m\": n has a time that is negative"), "{negative}");
         let silent = error(&text.replace("source = 's'\n", "source = ' '\n"));
         assert!(silent.contains("source: says nothing"), "{silent}");
+        let flows = text.replace("source = 's'\ncombine", "source = 's'\nflows = true\ncombine");
+        assert!(error(&flows).contains("machine \"m\": flows needs ports = 1"), "{}", error(&flows));
+        let flows = flows.replace("flows = true", "flows = true\nports = 1");
+        assert!(
+            Machine::parse(&flows)
+                .is_ok_and(|machine| machine.flows && machine.to_text("s").contains("flows = true\n"))
+        );
         assert!(error("schema 1\n[end]\nlevels = 1").contains("line 1"));
     }
 
@@ -368,7 +380,7 @@ mod tests {
                     .map(|links| ([links.node, links.core, links.core_latency].map(digits), links.leaves.clone()));
                 let levels: Vec<_> = machine.levels.iter().map(level).collect();
                 let words = (machine.name.clone(), machine.description.clone());
-                (words, machine.ports, digits(machine.combine), digits(machine.copy), levels, links)
+                (words, (machine.ports, machine.flows), digits(machine.combine), digits(machine.copy), levels, links)
             };
             assert_eq!(rounded(&again), rounded(&machine), "{name}");
         }

@@ -29,6 +29,8 @@ pub struct Machine {
     pub description: String,
     /// Messages that a rank sends at once, and receives at once; `None`: any number.
     pub ports: Option<usize>,
+    /// Whether every message is a flow of its own: its bytes travel beside those of others and keep no port.
+    pub flows: bool,
     /// Seconds to combine a byte of one operand with another.
     pub combine: f64,
     /// Seconds to copy a byte.
@@ -172,6 +174,7 @@ impl Machine {
             name: "postal".into(),
             description: "every message costs a latency and a time for each byte".into(),
             ports: Some(1),
+            flows: false,
             combine: 0.0,
             copy: 0.0,
             levels: vec![level],
@@ -214,6 +217,15 @@ impl Machine {
         }
         if self.ports == Some(0) {
             return wrong("ports".into(), "is 0; give at least 1, or leave it out for any number");
+        }
+        if self.flows && self.ports != Some(1) {
+            return wrong(
+                "flows".into(),
+                "needs ports = 1: the overheads of a rank's messages pass one after the other",
+            );
+        }
+        if self.flows && self.links.is_some() {
+            return wrong("flows".into(), "cannot be beside links; what a node's flows share is injection_ns_per_byte");
         }
         if ![self.combine, self.copy].into_iter().all(sound) {
             return wrong("combine or copy".into(), "is negative or no number");

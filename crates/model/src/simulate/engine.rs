@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 
 use super::Finish;
+use super::event::{Event, EventKind};
+use super::flows::Flows;
 use super::lanes::{Cost, Lanes};
 use super::links::Wires;
 use super::noise::Noise;
@@ -15,41 +17,10 @@ use crate::flat::{END, Flat, NO_MEETING};
 use crate::machine::Machine;
 use crate::{Error, Result};
 
-/// What happens next; at the same time, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EventKind {
-    /// A rank comes to its next step.
-    Post,
-    /// Everybody who comes to a step at this moment has come: the messages of a rank may start.
-    Start,
-    /// The receiver for which a message has waited has come.
-    Ready,
-    /// A message comes to what its node shares.
-    Inject,
-}
-
-/// What happens, and to which rank or message: one number, so that sorting is quick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event(u64);
-
-impl Event {
-    fn new(kind: EventKind, of: usize) -> Event {
-        Event((kind as u64) << 32 | of as u64)
-    }
-
-    fn kind(self) -> EventKind {
-        [EventKind::Post, EventKind::Start, EventKind::Ready, EventKind::Inject][(self.0 >> 32) as usize & 3]
-    }
-
-    fn of(self) -> usize {
-        self.0 as u32 as usize
-    }
-}
-
 /// No slot has this arrival: nothing has been heard of the message.
 const UNHEARD: f64 = f64::INFINITY;
 
-/// A sender waits at this slot for its receiver.
+/// A sender waits at this slot for its receiver; that of a flow has been through with it since the time for which the message would keep a port.
 const WAITING: f64 = f64::NEG_INFINITY;
 
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +59,9 @@ pub(super) struct Engine<'a> {
     /// When each node may inject next: to the network, then inside.
     injection: Vec<f64>,
     links: Option<Wires>,
+    flows: Option<Flows>,
+    /// Messages that have ended as flows.
+    ended: Vec<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -133,6 +107,8 @@ impl<'a> Engine<'a> {
             events: Queue::new(),
             injection: vec![0.0; 2 * nodes],
             links: machine.links.clone().map(|links| Wires::new(links, nodes)),
+            flows: machine.flows.then(|| Flows::new(nodes)),
+            ended: Vec::new(),
         }
     }
 
@@ -148,6 +124,7 @@ impl<'a> Engine<'a> {
                     EventKind::Start => self.start(event.of()),
                     EventKind::Ready => self.send(event.of(), now),
                     EventKind::Inject => self.inject(event.of(), now),
+                    EventKind::Share => self.share(event.of() as u32, now),
                 }
             }
         } else {
@@ -215,16 +192,26 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let receiver = &self.ranks[message.to as usize];
-            if (receiver.first_slot..receiver.end_slot).contains(&message.slot) {
-                self.send_by(index as usize, cost, now.max(receiver.clock));
-            } else {
-                self.arrivals[message.slot as usize].at = WAITING;
+            let came = (receiver.first_slot..receiver.end_slot).contains(&message.slot).then_some(receiver.clock);
+            // The sender of a flow is through with it before the receiver has come; other messages take a port when they start.
+            let posted = self.flows.is_some().then(|| self.take_port(rank, cost, now) + cost.keeps);
+            match (came, posted) {
+                (Some(came), Some(posted)) => self.leave(index as usize, cost, posted.max(came)),
+                (Some(came), None) => self.send_by(index as usize, cost, now.max(came)),
+                (None, posted) => {
+                    self.arrivals[message.slot as usize] = Arrival { at: WAITING, keeps: posted.unwrap_or(0.0) };
+                }
             }
         }
         for slot in step.first_slot..next.first_slot {
             if self.arrivals[slot as usize].at == WAITING {
                 let message = flat.message_of[slot as usize] as usize;
                 self.arrivals[slot as usize].at = UNHEARD;
+                if self.flows.is_some() {
+                    let posted = self.arrivals[slot as usize].keeps;
+                    self.leave(message, self.lanes.of(&flat.messages[message]), posted.max(now));
+                    continue;
+                }
                 let ready = now.max(self.ranks[flat.messages[message].from as usize].clock);
                 match self.timed && self.handshakes {
                     true => self.events.push(ready, Event::new(EventKind::Ready, message)),
@@ -242,20 +229,28 @@ impl<'a> Engine<'a> {
 
     /// The same where its cost is known.
     fn send_by(&mut self, index: usize, cost: &Cost, ready: f64) {
-        let message = &self.flat.messages[index];
-        let from = message.from as usize;
-        let keeps = cost.keeps;
-        let start = match self.machine.ports {
-            Some(1) => ports::start(std::slice::from_mut(&mut self.ranks[from].port), ready, keeps),
-            _ => {
-                let several = self.ports.len() / self.flat.len();
-                ports::start(&mut self.ports[from * several..(from + 1) * several], ready, keeps)
-            }
-        };
+        let from = self.flat.messages[index].from as usize;
+        let start = self.take_port(from, cost, ready);
         if !cost.rendezvous {
             let state = &mut self.ranks[from];
-            state.done = state.done.max(start + keeps);
+            state.done = state.done.max(start + cost.keeps);
         }
+        self.leave(index, cost, if self.flows.is_some() { start + cost.keeps } else { start });
+    }
+
+    /// When a port of a rank takes a message that is ready.
+    fn take_port(&mut self, rank: usize, cost: &Cost, ready: f64) -> f64 {
+        match self.machine.ports {
+            Some(1) => ports::start(std::slice::from_mut(&mut self.ranks[rank].port), ready, cost.keeps),
+            _ => {
+                let several = self.ports.len() / self.flat.len();
+                ports::start(&mut self.ports[rank * several..(rank + 1) * several], ready, cost.keeps)
+            }
+        }
+    }
+
+    /// A message leaves its sender.
+    fn leave(&mut self, index: usize, cost: &Cost, start: f64) {
         if self.timed && self.shared(cost) {
             self.events.push(start, Event::new(EventKind::Inject, index));
         } else {
@@ -275,6 +270,11 @@ impl<'a> Engine<'a> {
         let mut latency = cost.latency + self.noise.of_message(index, cost.latency);
         if self.timed {
             let node = |participant: u32| self.flat.node_of[participant as usize] as usize;
+            if let Some(flows) = self.flows.as_mut().filter(|_| cost.injection > 0.0) {
+                let turn = flows.begin(index, node(message.from), node(message.to), now, cost);
+                turn.into_iter().for_each(|turn| self.events.push(now, Event::new(EventKind::Share, turn as usize)));
+                return;
+            }
             if cost.injects {
                 let free = &mut self.injection[2 * node(message.from) + usize::from(!cost.far)];
                 start = start.max(*free);
@@ -286,9 +286,30 @@ impl<'a> Engine<'a> {
                 latency += further;
             }
         }
-        let arrival = start + latency + cost.transfer;
+        self.arrive(index, cost, start + latency + cost.transfer);
+    }
+
+    /// Flows end, and the others are faster or slower from now on.
+    fn share(&mut self, turn: u32, now: f64) {
+        let mut ended = std::mem::take(&mut self.ended);
+        let next = self.flows.as_mut().and_then(|flows| flows.share(turn, now, &mut ended));
+        if let Some((time, turn)) = next {
+            self.events.push(time, Event::new(EventKind::Share, turn as usize));
+        }
+        for &index in &ended {
+            let cost = self.lanes.of(&self.flat.messages[index as usize]);
+            let latency = cost.latency + self.noise.of_message(index as usize, cost.latency);
+            self.arrive(index as usize, cost, now + latency);
+        }
+        self.ended = ended;
+    }
+
+    fn arrive(&mut self, index: usize, cost: &Cost, arrival: f64) {
+        let message = &self.flat.messages[index];
         let (from, to, slot) = (message.from as usize, message.to as usize, message.slot);
-        self.arrivals[slot as usize] = Arrival { at: arrival, keeps: cost.keeps };
+        // Who has waited for a flow need not take it in.
+        let lets_go = self.flows.is_some() && cost.rendezvous;
+        self.arrivals[slot as usize] = Arrival { at: arrival, keeps: if lets_go { 0.0 } else { cost.keeps } };
         let receiver = &self.ranks[to];
         if (receiver.first_slot..receiver.end_slot).contains(&slot) {
             self.one_less(to);
@@ -310,6 +331,10 @@ impl<'a> Engine<'a> {
     /// All messages of a step are through: the work, then the next step.
     fn through(&mut self, rank: usize) {
         let state = self.ranks[rank];
+        if self.flows.is_some() {
+            // A rank sends before it receives.
+            self.receiving.keep(rank, state.port);
+        }
         let received = self.receiving.take(rank, &self.arrivals[state.first_slot as usize..state.end_slot as usize]);
         self.work(rank, state.clock.max(state.done).max(received));
     }

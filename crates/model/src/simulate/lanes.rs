@@ -13,10 +13,12 @@ pub(super) struct Cost {
     pub(super) latency: f64,
     /// Seconds for its bytes.
     pub(super) transfer: f64,
-    /// How long it keeps a port.
+    /// How long it keeps a port; where messages are flows, that is before its latency.
     pub(super) keeps: f64,
     /// How long it keeps its node from injecting.
     pub(super) injection: f64,
+    /// Which share of its node's injection it can take alone, where messages are flows.
+    pub(super) share: f64,
     /// Whether its node's injection is limited, however many bytes it has.
     pub(super) injects: bool,
     pub(super) rendezvous: bool,
@@ -24,16 +26,17 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    fn of(protocols: &[Protocol; PROTOCOLS], load: Load, unit: u64) -> Cost {
+    fn of(protocols: &[Protocol; PROTOCOLS], load: Load, unit: u64, flows: bool) -> Cost {
         let bytes = load.weight() * unit;
         let which = (0..PROTOCOLS - 1).find(|&at| bytes <= protocols[at].up_to).unwrap_or(PROTOCOLS - 1);
         let (protocol, bytes) = (&protocols[which], bytes as f64);
         Cost {
             bytes,
-            latency: protocol.latency,
+            latency: protocol.latency - if flows { protocol.overhead } else { 0.0 },
             transfer: protocol.per_byte * bytes,
-            keeps: protocol.overhead + protocol.per_byte * bytes,
+            keeps: protocol.overhead + if flows { 0.0 } else { protocol.per_byte * bytes },
             injection: protocol.injection * bytes,
+            share: protocol.injection / protocol.per_byte,
             injects: protocol.injection > 0.0,
             rendezvous: protocol.rendezvous,
             far: load.level() == 0,
@@ -55,7 +58,7 @@ impl Lanes {
             (0..flat.region_sizes.len()).map(|level| protocols(flat, machine, level, crowd)).collect()
         };
         let lanes: Vec<_> = (0..flat.crowds.len().max(1)).map(of_crowd).collect();
-        let cost = |load: &Load| Cost::of(&lanes[load.crowd()][load.level()], *load, flat.unit);
+        let cost = |load: &Load| Cost::of(&lanes[load.crowd()][load.level()], *load, flat.unit, machine.flows);
         Lanes {
             costs: flat.loads.iter().map(cost).collect(),
             works: flat.works.iter().map(|work| work.seconds(machine, flat.unit)).collect(),
@@ -88,7 +91,8 @@ impl Lanes {
     /// Whether what is shared can make a message wait for one of another rank, or a port choose between two.
     pub(super) fn order_matters(&self, flat: &Flat, machine: &Machine) -> bool {
         let far = || flat.loads.iter().any(|load| load.level() == 0);
-        self.reached(flat, |protocol| protocol.injection > 0.0)
+        machine.flows
+            || self.reached(flat, |protocol| protocol.injection > 0.0)
             || (machine.links.is_some() && far())
             || (machine.ports.is_some_and(|ports| ports < flat.widest)
                 && self.reached(flat, |protocol| protocol.rendezvous))

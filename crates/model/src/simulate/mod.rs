@@ -1,6 +1,8 @@
 //! Schedules on a machine, in simulated time. The model is written in the crate's documentation.
 
 mod engine;
+mod event;
+mod flows;
 mod lanes;
 mod links;
 mod lockstep;
@@ -151,7 +153,8 @@ impl<'a> Simulator<'a> {
     /// The time on a machine.
     pub fn run(&mut self, machine: &Machine, amount: Amount) -> Result<Estimate> {
         machine.check()?;
-        let linked = machine.links.is_some();
+        // Who comes first to a link between nodes is decided among all ranks.
+        let linked = machine.links.is_some() || machine.flows;
         self.keep(amount, self.exact || linked, linked).map_err(|error| self.in_ranks(error, linked))?;
         let Some(Flattened { flat, mode, as_ranks, .. }) = &self.kept else { unreachable!("just kept") };
         let finish = finish(flat, machine, &self.noise).map_err(|error| self.in_ranks(error, *as_ranks))?;

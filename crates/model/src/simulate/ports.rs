@@ -43,6 +43,11 @@ impl Receiving {
         Receiving { ports, free: vec![f64::NEG_INFINITY; ranks * ports], queueing: Vec::new() }
     }
 
+    /// The ports of a rank are not free before this.
+    pub(super) fn keep(&mut self, rank: usize, until: f64) {
+        self.free[rank * self.ports..(rank + 1) * self.ports].iter_mut().for_each(|free| *free = free.max(until));
+    }
+
     /// When the last of a step's messages has passed a rank's ports; 0 if there are none.
     pub(super) fn take(&mut self, rank: usize, arrivals: &[Arrival]) -> f64 {
         if self.ports == 0 {
