@@ -34,6 +34,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C] [--full]
        cargo xtask diagnostics [LIBRARY]
        cargo xtask capi [LIBRARY]
        cargo xtask browser
+       cargo xtask simgrid
        cargo xtask header
        cargo xtask install --prefix DIR
        cargo xtask dist | wheel
@@ -58,6 +59,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C] [--full]
   capi          the C API installed, compiled against and run on three MPIs, and from Fortran where there is a compiler
   browser       the pages that we make, played, clicked and counted in Chromium, which is installed where that is allowed, else
                 skipped
+  simgrid       our simulator beside SimGrid, cell by cell; it is unpacked in .mpi where Debian's packages can be had, else skipped
   header        makes allhands.h anew from the source of the C API
   install       builds for release; installs the command, its libraries, their header and pkg-config file (below DESTDIR, if set)
   dist          the same tree for machines with glibc 2.28 and newer, packed into a tarball in target/dist
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         ["dist"] => Some(dist::tarball()),
         ["wheel"] => Some(dist::wheel()),
         ["browser"] => Some(browser::run()),
+        ["simgrid"] => Some(test::simgrid()),
         ["header"] => Some(header::write()),
         ["diagnostics", ref rest @ ..] => conformance::Args::parse(rest).map(|args| diagnostics::by_hand(&args)),
         ["bench", "mpi", ref rest @ ..] => bench::Args::parse(rest).map(|args| bench::run(&args)),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::conformance::{self, Args};
-use crate::{Result, browser, build, capi, diagnostics, failures, fuzz, header, launch, mpi, preload};
+use crate::{Result, browser, build, capi, debian, diagnostics, failures, fuzz, header, launch, mpi, preload};
 
 const STEPS: [&[&str]; 7] = [
     &["fmt", "--all", "--check"],
@@ -29,6 +29,8 @@ const PUBLISHED: [&str; 4] = ["allhands-schedule", "allhands-model", "allhands-m
 pub(crate) fn test(args: &Args) -> Result<()> {
     let mut all = Summary::default();
     all.time("installing MPIs", mpi::install)?;
+    let skipped = all.time("SimGrid", || Ok(debian::bring_simgrid()))?;
+    all.skipped.extend(skipped);
     all.time("the header", header::check)?;
     for arguments in STEPS {
         let passed = all.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
@@ -55,6 +57,14 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     all.libraries = libraries.iter().map(|library| library.name).collect();
     eprintln!("xtask: {all}");
     Ok(())
+}
+
+/// The comparison with SimGrid alone, with what it has found.
+pub(crate) fn simgrid() -> Result<()> {
+    match debian::bring_simgrid() {
+        Some(_) => Ok(()),
+        None => cargo(&["test", "--package", "allhands-model", "--test", "simgrid", "--", "--nocapture"]).map(|_| ()),
+    }
 }
 
 /// What was done, and how long each part took.
@@ -101,7 +111,7 @@ fn cargo(arguments: &[&str]) -> Result<usize> {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).env("RUSTDOCFLAGS", "-D warnings").stdout(Stdio::piped());
     // Some tests compile against these, and run on them.
-    command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi"));
+    command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi")).env("PATH", debian::path());
     let started = |error| format!("cargo cannot be started: {error}");
     let mut child = command.spawn().map_err(started)?;
     let printed = child.stdout.take().map(BufReader::new);
