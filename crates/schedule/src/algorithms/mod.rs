@@ -3,6 +3,7 @@
 pub(crate) mod allgather;
 pub(crate) mod allreduce;
 pub(crate) mod alltoall;
+pub(crate) mod bine;
 pub(crate) mod binomial;
 pub(crate) mod neighbor;
 pub(crate) mod node;
@@ -32,6 +33,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "recursive-multiplying", recursive_multiplying::MULTIPLYING, "factors of p", MOVES, "Ruefenacht et al. 2017", Make::Gather(recursive_multiplying::multiplying), recursive_multiplying::cost, recursive_multiplying::multiplying_variants),
     line(Allgather, "bruck", windows::BRUCK, "any p", MOVES, "Bruck et al. 1997; Jocksch et al. 2021", Make::Gather(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Allgather, "sparbit", sparbit::PARAMETERS, "any p", MOVES, "Loch and Koslovski 2021", Make::Gather(sparbit::sparbit), sparbit::cost, sparbit::variants),
+    line(Allgather, "bine", NONE, "any p", MOVES, "De Sensi et al. 2025", Make::Gather(allgather::bine::bine), allgather::bine::cost, default),
     line(Allgather, "hierarchical", leaders::HIERARCHICAL, "any shape", MOVES, "Träff 2006", Make::Direct(leaders::hierarchical), leaders::hierarchical_cost, seats::level_variants),
     line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Direct(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
     line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, lanes::variants),
@@ -50,6 +52,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "recursive-doubling", NONE, "any p", MOVES, "classic, with a fold", Make::Direct(whole::recursive_doubling), whole::recursive_doubling_cost, default),
     line(Allreduce, "ring", NONE, "any p", (Never, Always), "classic", Make::Both(ring::ring), ring::ring_cost, default),
     line(Allreduce, "rabenseifner", NONE, "any p", MOVES, "Rabenseifner 2004", Make::Direct(rabenseifner::rabenseifner), rabenseifner::cost, default),
+    line(Allreduce, "bine", allreduce::bine::PARAMETERS, "any p", UNORDERED, "De Sensi et al. 2025", Make::Direct(allreduce::bine::bine), allreduce::bine::cost, allreduce::bine::variants),
     line(Allreduce, "smp", whole::SMP, "any shape", (Promise::SEQUENTIAL, Always), "classic", Make::Direct(whole::smp), whole::smp_cost, whole::smp_variants),
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),
     line(Allreduce, "cyclic-shift", cyclic_shift::PARAMETERS, "factors of p, or of the nodes", (Never, COMPLETE), "Jocksch et al. 2021", Make::Direct(cyclic_shift::cyclic_shift), cyclic_shift::cost, cyclic_shift::variants),
@@ -64,10 +67,12 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "cyclic-shift", windows::BRUCK, "any p", UNORDERED, "Jocksch et al. 2021", Make::Scatter(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(ReduceScatter, "circulant", windows::CIRCULANT, "any p", UNORDERED, "Träff 2024", Make::Scatter(windows::circulant), windows::circulant_cost, default),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
+    line(ReduceScatter, "bine", NONE, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(allgather::bine::bine), allgather::bine::cost, default),
     line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, lanes::variants),
     line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(loc_bruck::reduce_scatter), loc_bruck::reversed_cost, loc_bruck::variants),
 
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),
+    line(Bcast, "bine", NONE, "any p", MOVES, "De Sensi et al. 2025", Make::Spread(rooted::bine::bine), rooted::binomial_cost, default),
     line(Bcast, "scatter-allgather", rooted::PIECES, "any p", MOVES, "van de Geijn", Make::Spread(rooted::scatter_allgather), rooted::scatter_allgather_cost, rooted::pieces_variants),
     line(Bcast, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", MOVES, "Jocksch et al. 2021", Make::Spread(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
     line(Bcast, "hierarchical", rooted::hierarchical::PARAMETERS, "any shape", MOVES, "classic", Make::Direct(rooted::hierarchical::hierarchical), rooted::hierarchical::cost, rooted::hierarchical::variants),
@@ -75,6 +80,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Bcast, "pipeline", rooted::pipeline::SPREAD, "any shape", MOVES, "classic; lanes: Träff and Hunold 2020", Make::Direct(rooted::pipeline::bcast), rooted::pipeline::cost, rooted::pipeline::variants),
 
     line(Reduce, "binomial", NONE, "any p", (FROM_FIRST, Always), "classic", Make::Direct(rooted::reduce_binomial), rooted::reduce_binomial_cost, default),
+    line(Reduce, "bine", NONE, "any p", UNORDERED, "the bcast, reversed", Make::Collect(rooted::bine::bine), rooted::reversed_cost, default),
     line(Reduce, "reduce-scatter-gather", rooted::PIECES, "any p", UNORDERED, "Rabenseifner 2004", Make::Direct(rooted::reduce_scatter_gather), rooted::reduce_scatter_gather_cost, rooted::pieces_variants),
     line(Reduce, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", UNORDERED, "Jocksch et al. 2021", Make::Collect(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
     line(Reduce, "circulant", rooted::circulant::PARAMETERS, "any p", UNORDERED, "the bcast, reversed", Make::Collect(rooted::circulant::circulant), rooted::circulant::cost, rooted::circulant::variants),

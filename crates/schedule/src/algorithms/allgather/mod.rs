@@ -1,6 +1,7 @@
 //! Allgathers: movements in which rank r begins with block r in place and receives each other block once. The registry
 //! turns them into reduce_scatters, allreduces and barriers.
 
+pub(crate) mod bine;
 pub(crate) mod direct;
 pub(crate) mod lanes;
 pub(crate) mod leaders;

@@ -2,6 +2,7 @@
 
 mod acting;
 pub(crate) mod addition_chain;
+pub(crate) mod bine;
 mod chains;
 pub(crate) mod cyclic_shift;
 pub(crate) mod nap;

@@ -10,20 +10,24 @@
 //!
 //! 2 log2 K steps and 2(K-1)/K of the vector for K = 2^floor(log2 p); the fold adds 2 steps and the whole vector once
 
-use crate::algorithms::allgather::recursive_multiplying::{exchange, nearest_first};
+use crate::algorithms::bine::Butterfly;
 use crate::blockset::BlockSet;
-use crate::compose::{embed, reverse_begun};
+use crate::compose::reverse_begun;
 use crate::registry::{Cost, Parameters, Recipe};
-use crate::schedule::push_span;
 use crate::{Combine, Problem, Result, Round, Span};
 
 pub(crate) fn rabenseifner(problem: &Problem, _: &Parameters) -> Result<Recipe> {
-    let p = problem.ranks();
-    let blocks = 1 << p.ilog2();
-    Ok(Recipe { blocks, make: Box::new(move |rank| rounds(p, blocks, rank)) })
+    Ok(by(Butterfly::Doubling, problem))
 }
 
-fn rounds(p: usize, k: usize, rank: usize) -> Vec<Round> {
+/// The same by any butterfly.
+pub(super) fn by(butterfly: Butterfly, problem: &Problem) -> Recipe {
+    let p = problem.ranks();
+    let blocks = 1 << p.ilog2();
+    Recipe { blocks, make: Box::new(move |rank| rounds(butterfly, p, blocks, rank)) }
+}
+
+fn rounds(butterfly: Butterfly, p: usize, k: usize, rank: usize) -> Vec<Round> {
     let folded = p - k;
     let whole = |span: fn(usize, usize) -> Span| vec![span(0, k)];
     let mut first = Round::default();
@@ -39,15 +43,20 @@ fn rounds(p: usize, k: usize, rank: usize) -> Vec<Round> {
         first.combine(Span::input(0, k), Span::output(0, k), Combine::After);
         begun.insert(0..k);
     }
-    let bits = k.ilog2();
-    let reversed = |number: usize| if bits == 0 { 0 } else { number.reverse_bits() >> (usize::BITS - bits) };
-    let me = reversed(if rank < 2 * folded { rank / 2 } else { rank - folded });
-    let rank_of = |member: usize| match reversed(member) {
-        pair if pair < folded => 2 * pair + 1,
-        single => single + folded,
+    let place = if rank < 2 * folded { rank / 2 } else { rank - folded };
+    let rank_of = |place: usize| if place < folded { 2 * place + 1 } else { place + folded };
+    let me = butterfly.position(k, place);
+    let steps = k.ilog2() as usize;
+    // The farthest first: what is held grows as a run.
+    let exchange = |index: usize| {
+        let (held, peer) = (1 << index, rank_of(butterfly.partner(k, place, steps - 1 - index)));
+        let run = |position: usize| [Span::output(position / held * held, held)];
+        let mut round = Round::default();
+        round.send(peer, run(me));
+        round.recv(peer, run(me ^ held), None);
+        round
     };
-    let movement = exchange(k, me, &nearest_first(&vec![2; bits as usize]));
-    let movement = embed(movement, rank_of, |span, spans| push_span(spans, span));
+    let movement: Vec<Round> = (0..steps).map(exchange).collect();
 
     let mut rounds = if first.is_empty() { vec![] } else { vec![first] };
     rounds.extend(reverse_begun(movement.clone(), rank, &[Span::output(me, 1)], begun));

@@ -15,6 +15,7 @@
 
 use std::ops::Range;
 
+use crate::algorithms::bine::Butterfly;
 use crate::algorithms::binomial;
 use crate::algorithms::node::{LOCAL, REDUCTION, Reduction, Region, last, reduction, shared};
 use crate::algorithms::seats::{LEVEL, level_variants};
@@ -167,6 +168,10 @@ impl Group<'_> {
 
     /// The first `contributors` members combine their values, and all members get the result.
     pub(crate) fn allreduce(&self, running: &mut Running, contributors: usize) {
+        self.allreduce_by(Butterfly::Doubling, running, contributors);
+    }
+
+    fn allreduce_by(&self, butterfly: Butterfly, running: &mut Running, contributors: usize) {
         let Halves { pairs, folded } = Halves::new(contributors);
         let me = self.me;
         if me < 2 * folded {
@@ -197,15 +202,17 @@ impl Group<'_> {
             _ => me,
         };
         let doublings = if place < pairs { pairs.ilog2() } else { 0 };
-        for bit in 0..doublings {
-            let peer = place ^ 1 << bit;
+        for index in 0..doublings as usize {
+            // The nearest first keeps rank order; Bine's members evaluate the same expression with the farthest first only.
+            let step = match butterfly {
+                Butterfly::Doubling => index,
+                Butterfly::Bine => doublings as usize - 1 - index,
+            };
+            let peer = (self.rank_of)(member(butterfly.partner(pairs, place, step)));
+            let second = butterfly.number(pairs, place) >> step & 1 == 1;
             let mut round = Round::default();
-            running.send(&mut round, (self.rank_of)(member(peer)));
-            running.combine(
-                &mut round,
-                (self.rank_of)(member(peer)),
-                if peer < place { Combine::Before } else { Combine::After },
-            );
+            running.send(&mut round, peer);
+            running.combine(&mut round, peer, if second { Combine::Before } else { Combine::After });
             running.rounds.push(round);
         }
         let mut served = pairs;
@@ -263,13 +270,18 @@ pub(crate) fn tree_cost(problem: &Problem, _: &Parameters) -> Cost {
 }
 
 pub(crate) fn recursive_doubling(problem: &Problem, _: &Parameters) -> Result<Recipe> {
+    Ok(by(Butterfly::Doubling, problem))
+}
+
+/// All exchange what they have so far.
+pub(super) fn by(butterfly: Butterfly, problem: &Problem) -> Recipe {
     let size = problem.ranks();
     let make = move |me| {
         let (group, mut running) = (Group { size, me, rank_of: &|member| member }, Running::new());
-        group.allreduce(&mut running, size);
+        group.allreduce_by(butterfly, &mut running, size);
         running.finish()
     };
-    Ok(Recipe { blocks: 1, make: Box::new(make) })
+    Recipe { blocks: 1, make: Box::new(make) }
 }
 
 pub(crate) fn recursive_doubling_cost(problem: &Problem, _: &Parameters) -> Cost {

@@ -6,6 +6,7 @@
 //!   spirit, `reduce-scatter-gather`: reduce_scatter, then a gather. (Rabenseifner.)
 //! - `cyclic-shift`: the degenerate allgatherv of Jocksch et al., in which all blocks but the root's are empty; reversed, the
 //!   degenerate reduce_scatter. Any number of ports per step.
+//! - `bine`, in its own file: a tree whose messages go less far.
 //! - `hierarchical`, in its own file: from region to region first.
 //! - `circulant`, in its own file: n blocks in n - 1 + ceil(log2 p) rounds.
 //! - `pipeline`, in its own file: piece after piece down a chain or trees, in lanes.
@@ -14,6 +15,7 @@
 //! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
 //! ```
 
+pub(crate) mod bine;
 pub(crate) mod blocks;
 pub(crate) mod circulant;
 pub(crate) mod hierarchical;
@@ -22,18 +24,19 @@ mod tree;
 
 use std::ops::Range;
 
-use super::allgather::ring;
 use super::allgather::windows::{self, halving, windows};
+use super::allgather::{self, ring};
 use super::binomial;
 use crate::compose::{embed, flip, placing, reverse};
 use crate::math::ceil_log;
-use crate::registry::{Cost, Parameter, Parameters, Recipe, collect};
+use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe, collect};
 use crate::schedule::push_span;
 use crate::{Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const CYCLIC_SHIFT: &[Parameter] = &[windows::RADIX, windows::PORTS];
 pub(crate) const PIECES: &[Parameter] =
-    &[Parameter { name: "pieces", values: "circulant or ring: how the pieces are exchanged", default: "circulant" }];
+    &[Parameter { name: "pieces", values: "circulant, ring or bine: how they are exchanged", default: "circulant" }];
+const EXCHANGES: &[&str] = &["circulant", "ring", "bine"];
 
 /// Who acts for a region: the root for its own, the first rank for each other.
 fn leader(topology: &Topology, level: usize, root: usize, region: usize) -> usize {
@@ -101,6 +104,11 @@ pub(crate) fn binomial_cost(problem: &Problem, _: &Parameters) -> Cost {
     Cost::exact(steps, steps, steps)
 }
 
+/// Of a tree on which nobody sends to the root by another, and each sends once.
+pub(crate) fn reversed_cost(problem: &Problem, _: &Parameters) -> Cost {
+    Cost::exact(ceil_log(2, problem.ranks()), 1, 1)
+}
+
 pub(crate) fn reduce_binomial_cost(problem: &Problem, _: &Parameters) -> Cost {
     let steps = ceil_log(2, problem.ranks());
     let via_first = !problem.reduction.commutative && problem.root != 0;
@@ -108,8 +116,22 @@ pub(crate) fn reduce_binomial_cost(problem: &Problem, _: &Parameters) -> Cost {
 }
 
 /// The exchange of the pieces among all, piece m beginning with member m.
-fn exchange_pieces(p: usize, me: usize, ring: bool) -> Vec<Round> {
-    if ring { ring::rounds(p, me) } else { windows(p, me, &halving(p)) }
+fn exchange_pieces(problem: &Problem, parameters: &Parameters) -> Result<Make1> {
+    let p = problem.ranks();
+    Ok(match parameters.word("pieces", EXCHANGES)? {
+        "ring" => Box::new(move |me| ring::rounds(p, me)),
+        "bine" => allgather::bine::bine(problem, parameters)?,
+        _ => Box::new(move |me| windows(p, me, &halving(p))),
+    })
+}
+
+fn exchange_cost(problem: &Problem, parameters: &Parameters) -> Cost {
+    let (p, rounds) = (problem.ranks(), ceil_log(2, problem.ranks()));
+    match parameters.get("pieces") {
+        Some("ring") => Cost::exact(p - 1, p - 1, p - 1),
+        Some("bine") => allgather::bine::cost(problem, parameters),
+        _ => Cost::exact(rounds, rounds, p - 1),
+    }
 }
 
 fn scatter(p: usize, me: usize) -> Vec<Round> {
@@ -118,20 +140,20 @@ fn scatter(p: usize, me: usize) -> Vec<Round> {
 
 pub(crate) fn scatter_allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let (p, root) = (problem.ranks(), problem.root);
-    let ring = parameters.word("pieces", &["circulant", "ring"])? == "ring";
+    let exchange = exchange_pieces(problem, parameters)?;
     let rounds = move |me| {
         let mut rounds = scatter(p, me);
-        rounds.extend(exchange_pieces(p, me, ring));
+        rounds.extend(exchange(me));
         rounds
     };
-    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, rounds)) })
+    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, &rounds)) })
 }
 
 pub(crate) fn reduce_scatter_gather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let (p, root) = (problem.ranks(), problem.root);
-    let ring = parameters.word("pieces", &["circulant", "ring"])? == "ring";
+    let exchange = exchange_pieces(problem, parameters)?;
     let rounds = move |me: usize| {
-        let mut rounds = reverse(exchange_pieces(p, me, ring), me, &[Span::output(me, 1)]);
+        let mut rounds = reverse(exchange(me), me, &[Span::output(me, 1)]);
         rounds.extend(flip(scatter(p, me)));
         if me == 0 {
             return rounds;
@@ -145,27 +167,23 @@ pub(crate) fn reduce_scatter_gather(problem: &Problem, parameters: &Parameters) 
             },
         )
     };
-    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, rounds)) })
+    Ok(Recipe { blocks: p, make: Box::new(move |rank| from_root(p, root, rank, &rounds)) })
 }
 
 /// The root sends the most of the scatter: everything but its own piece.
 pub(crate) fn scatter_allgather_cost(problem: &Problem, parameters: &Parameters) -> Cost {
-    let p = problem.ranks();
-    let (tree, exchange) =
-        (ceil_log(2, p), if parameters.get("pieces") == Some("ring") { p - 1 } else { ceil_log(2, p) });
-    Cost::exact(tree + exchange, tree + exchange, 2 * (p - 1))
+    let (p, tree) = (problem.ranks(), ceil_log(2, problem.ranks()));
+    Cost::exact(tree, tree, p - 1).then(exchange_cost(problem, parameters))
 }
 
 /// In the gather nobody sends more than half the pieces, and that once.
 pub(crate) fn reduce_scatter_gather_cost(problem: &Problem, parameters: &Parameters) -> Cost {
-    let p = problem.ranks();
-    let (tree, exchange) =
-        (ceil_log(2, p), if parameters.get("pieces") == Some("ring") { p - 1 } else { ceil_log(2, p) });
-    Cost::at_most(tree + exchange, exchange + 1, p - 1 + p / 2)
+    let (p, tree) = (problem.ranks(), ceil_log(2, problem.ranks()));
+    Cost::at_most(tree, 1, p / 2).then(exchange_cost(problem, parameters))
 }
 
 pub(crate) fn pieces_variants(_: &Problem) -> Vec<String> {
-    vec!["pieces=circulant".into(), "pieces=ring".into()]
+    EXCHANGES.iter().map(|exchange| format!("pieces={exchange}")).collect()
 }
 
 /// An allgatherv of nothing but the root's block.
