@@ -532,7 +532,7 @@ fn simulate_writes_schedules_for_other_simulators() {
 fn simulate_refuses_machines_that_are_unknown_or_damaged() {
     refused(
         &run("simulate allreduce --machine laptop"),
-        &["\"laptop\"", "shipped are aries, blue-waters, cervino, generic, lassen, threads, yahoo"],
+        &["\"laptop\"", "shipped are aries, blue-waters, cervino, generic, lassen, tapered, threads, yahoo"],
     );
     refused(&run("simulate allreduce --machine missing.toml"), &["cannot read the machine file missing.toml"]);
     let damaged = file("damaged.toml", "schema = 2\nname = \"m\"\nlatency_ms = 3\n[end]\nlevels = 1\n");

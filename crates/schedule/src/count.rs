@@ -117,6 +117,28 @@ impl Counts {
         each.reduce(Counts::max).unwrap_or_default()
     }
 
+    /// What some ranks send together, by the deepest level that sender and receiver share: `[0]` is across the outermost regions.
+    ///
+    /// ```
+    /// use allhands_schedule::{Choice, Collective, Counts, Problem, Topology};
+    /// let groups_of_nodes: Topology = "3x4x2".parse()?;
+    /// let problem = Problem::new(Collective::Allgather, groups_of_nodes);
+    /// let ring = Choice::parse(Collective::Allgather, "ring")?.prepare(&problem)?.ensemble();
+    /// let sent = Counts::sent_by_all(&problem, &ring.schedules);
+    /// assert_eq!([sent[0].blocks, sent[1].blocks, sent[2].blocks], [3 * 23, 9 * 23, 12 * 23]); // groups, nodes, inside a node
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
+    pub fn sent_by_all(problem: &Problem, schedules: &[Schedule]) -> Vec<Traffic> {
+        let mut levels = vec![Traffic::default(); problem.topology.depth() + 1];
+        for schedule in schedules {
+            for (all, one) in levels.iter_mut().zip(Counts::of(problem, schedule).sent_per_level) {
+                all.messages += one.messages;
+                all.blocks += one.blocks;
+            }
+        }
+        levels
+    }
+
     fn max(self, other: Counts) -> Counts {
         let levels = self.sent_per_level.iter().zip(&other.sent_per_level);
         Counts {

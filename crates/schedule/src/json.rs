@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"collective": name, "algorithm": name, "ranks": p, "root": rank or null, "topology": nested lists of ranks,
-//!  outermost level first, "edges": [[from, its block, to, its block], ...] or null, "blocks": n, "counts": {"steps", "maxima", "formula", "bound"}, "schedule": [
+//!  outermost level first, "edges": [[from, its block, to, its block], ...] or null, "blocks": n, "counts": {"steps", "maxima", "sent_by_all", "formula", "bound"}, "schedule": [
 //!   {"rank": r, "scratch": positions, "rounds": [
 //!     {"send": [{"to": rank, "spans": [[space, first, count], ...]}],
 //!      "recv": [{"from": rank, "spans": [...], "combine": null | "after" | "before"}],
@@ -15,7 +15,9 @@
 use serde::ser::{SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use crate::{Bounds, Combine, Cost, Counts, Edge, Local, Problem, Recv, Round, Schedule, Send, Span, Topology};
+use crate::{
+    Bounds, Combine, Cost, Counts, Edge, Local, Problem, Recv, Round, Schedule, Send, Span, Topology, Traffic,
+};
 
 /// Schedules with what they are for and what they cost, to be serialised.
 ///
@@ -76,6 +78,8 @@ impl Serialize for Document<'_> {
 struct Summary {
     steps: Option<usize>,
     maxima: Counts,
+    /// What the ranks of the schedule send together, by level.
+    sent_by_all: Vec<Traffic>,
     formula: Option<Formula>,
     bound: Bounds,
 }
@@ -94,6 +98,7 @@ impl Document<'_> {
         Summary {
             steps: self.steps,
             maxima: Counts::maxima_of(self.problem, self.schedules),
+            sent_by_all: Counts::sent_by_all(self.problem, self.schedules),
             formula: self.formula.map(|_| Formula { steps, messages, blocks, exact }),
             bound: Bounds::of(self.problem, self.schedules, self.blocks),
         }
@@ -247,6 +252,7 @@ mod tests {
             {"send": [], "recv": [], "local": []}]});
         assert_eq!(json["schedule"][0], rank);
         assert_eq!(json["counts"]["maxima"]["sent"], json!({"messages": 1, "blocks": 3}));
+        assert_eq!(json["counts"]["sent_by_all"][1], json!({"messages": 1, "blocks": 3}));
         assert_eq!(json["counts"]["formula"], json!(null));
     }
 

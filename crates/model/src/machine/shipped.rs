@@ -4,12 +4,13 @@ use super::Machine;
 use crate::{Error, Result};
 
 /// Name and text of each.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 8] = [
     ("aries", include_str!("../../machines/aries.toml")),
     ("blue-waters", include_str!("../../machines/blue-waters.toml")),
     ("cervino", include_str!("../../machines/cervino.toml")),
     ("generic", include_str!("../../machines/generic.toml")),
     ("lassen", include_str!("../../machines/lassen.toml")),
+    ("tapered", include_str!("../../machines/tapered.toml")),
     ("threads", include_str!("../../machines/threads.toml")),
     ("yahoo", include_str!("../../machines/yahoo.toml")),
 ];

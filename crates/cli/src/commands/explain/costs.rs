@@ -14,7 +14,8 @@ pub(super) struct Costs {
     /// Known only when all ranks are.
     pub(super) steps: Option<usize>,
     pub(super) far_steps: Option<usize>,
-    pub(super) far_messages: Option<usize>,
+    /// By level; the same.
+    pub(super) sent_by_all: Option<Vec<Traffic>>,
     pub(super) ports: usize,
     pub(super) bound: Bounds,
 }
@@ -65,9 +66,9 @@ impl Costs {
             if let Some(steps) = self.far_steps {
                 row("far steps", steps.to_string(), nothing(), bound.far_steps.to_string());
             }
-            if let (Some(messages), Some(graph)) = (self.far_messages, &problem.graph) {
+            if let (Some(sent), Some(graph)) = (&self.sent_by_all, &problem.graph) {
                 let least = graph.far_pairs(&problem.topology).to_string();
-                row("far messages of all ranks", messages.to_string(), nothing(), least);
+                row("far messages of all ranks", sent[0].messages.to_string(), nothing(), least);
             }
             row("far messages sent", far(far_sent), nothing(), nothing());
             row("far messages received", far(far_received), nothing(), nothing());
@@ -76,6 +77,13 @@ impl Costs {
             // Where nodes are uneven, only the larger of the two is bound to be so large.
             let most = far_sent.blocks.max(far_received.blocks);
             row("far blocks, the larger", in_bytes(most), nothing(), in_bytes(bound.far_blocks));
+            for (level, sent) in self.sent_by_all.iter().flatten().enumerate() {
+                let name = match level {
+                    0 => "far blocks of all ranks".to_string(),
+                    _ => format!("blocks of all inside level {level}"),
+                };
+                row(&name, in_bytes(sent.blocks), nothing(), nothing());
+            }
         }
         for (name, count) in [("blocks combined", combines), ("blocks copied", copies), ("scratch blocks", scratch)] {
             if *count > 0 {

@@ -301,7 +301,7 @@ fn one_rank(prepared: &Prepared, rank: usize, sizes: Option<Sizes>, format: Form
                 counts: Counts::of(problem, &schedule),
                 steps: None,
                 far_steps: None,
-                far_messages: None,
+                sent_by_all: None,
                 ports: ports(std::slice::from_ref(&schedule)),
                 bound: Bounds::of(problem, std::slice::from_ref(&schedule), prepared.blocks()),
             };
@@ -357,7 +357,6 @@ fn not_too_heavy(prepared: &Prepared) -> Result<()> {
 
 /// What all ranks do; by an algorithm, or by hand.
 fn all_ranks(ensemble: &Ensemble, prepared: Option<&Prepared>, sizes: Option<Sizes>, format: Format) -> Result<()> {
-    let far_messages = |schedule: &Schedule| Counts::of(&ensemble.problem, schedule).far_sent.messages;
     let picture = Picture::new(ensemble).map_err(|fault| {
         let Ensemble { problem, algorithm, .. } = ensemble;
         Failure::Wrong(format!("{} {algorithm} is wrong: {fault}", problem.collective))
@@ -374,7 +373,7 @@ fn all_ranks(ensemble: &Ensemble, prepared: Option<&Prepared>, sizes: Option<Siz
                 counts: Counts::maxima(ensemble),
                 steps: Some(steps),
                 far_steps: Some(picture.far_steps()),
-                far_messages: Some(ensemble.schedules.iter().map(far_messages).sum()),
+                sent_by_all: Some(Counts::sent_by_all(&ensemble.problem, &ensemble.schedules)),
                 ports: ports(&ensemble.schedules),
                 bound: Bounds::of(&ensemble.problem, &ensemble.schedules, ensemble.blocks),
             };

@@ -36,7 +36,7 @@ pub(crate) struct Simulate {
     #[arg(required_unless_present = "file")]
     collective: Option<String>,
 
-    /// A shipped machine (aries, blue-waters, cervino, generic, lassen, threads, yahoo) or the path of a machine file [default: what
+    /// A shipped machine (aries, blue-waters, cervino, generic, lassen, tapered, threads, yahoo) or the path of a machine file [default: what
     /// ALLHANDS_MACHINE names, else generic]
     #[arg(long, value_name = "NAME|FILE")]
     machine: Option<String>,

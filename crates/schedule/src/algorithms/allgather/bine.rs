@@ -9,13 +9,14 @@
 //! ```
 //!
 //! *Any p.* After s rounds in which everything were sent, a block would be with the ranks at 2^(s-1) even distances in a row from its
-//! owner, and at as many odd ones in a row: so an even p of at most 2^s misses nobody, and what would come twice is left out.
+//! owner, and at as many odd ones in a row: so an even p of at most 2^s misses nobody. Of what would come twice, the message of the later round
+//! stays, which goes less far; so the last round moves half of the blocks, the one before it half of the rest, as far as that can be.
 //! With an odd p, the last rank takes the parts of two, its own and that of a further rank with an empty block. What either part receives
 //! first is not sent to the other. In the last round, which moves the most, the two parts would meet each other, so that nothing is sent.
 //!
-//! ceil(log2 p) rounds, p-1 blocks; with an odd p the last rank sends two messages a round, and more blocks
+//! ceil(log2 p) rounds, p-1 blocks; with an odd p the last rank sends two messages a round, and some send a block more
 
-use crate::algorithms::bine::partner;
+use crate::algorithms::bine::{distance, partner};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Make1, Parameters};
 use crate::schedule::push_span;
@@ -31,8 +32,7 @@ pub(crate) fn cost(problem: &Problem, _: &Parameters) -> Cost {
     let rounds = ceil_log(2, p);
     match p.is_multiple_of(2) {
         true => Cost::exact(rounds, rounds, p - 1),
-        // Before the last round a part holds no more than half of the next power of two.
-        false => Cost::at_most(rounds, rounds.max(2 * (rounds - 1)), p.max((1 << rounds) - 2)),
+        false => Cost::at_most(rounds, rounds.max(2 * (rounds - 1)), p),
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn cost(problem: &Problem, _: &Parameters) -> Cost {
 struct Parts {
     ranks: usize,
     parts: usize,
-    /// The round in which the block of part 0 gets to each part.
+    /// The round in which the block of part 0 gets to each part, from 1 on.
     round_of: Vec<u8>,
     /// The parts that it gets to in each round.
     reached: Vec<Vec<usize>>,
@@ -48,17 +48,11 @@ struct Parts {
 
 impl Parts {
     fn new(ranks: usize) -> Parts {
-        const NEVER: u8 = u8::MAX;
-        let parts = ranks.next_multiple_of(2);
-        let rounds = ceil_log(2, ranks);
-        let mut round_of = vec![NEVER; parts];
-        let (mut holders, mut reached) = (vec![0], Vec::with_capacity(rounds));
-        for round in 0..rounds {
-            let partners = holders.iter().map(|&part| partner(parts, part, rounds - 1 - round));
-            let fresh: Vec<usize> = partners.filter(|&part| part != 0 && round_of[part] == NEVER).collect();
-            fresh.iter().for_each(|&part| round_of[part] = round as u8);
-            holders.extend_from_slice(&fresh);
-            reached.push(fresh);
+        let (parts, rounds) = (ranks.next_multiple_of(2), ceil_log(2, ranks));
+        let round_of = rounds_from_first(parts, rounds);
+        let mut reached = vec![Vec::new(); rounds];
+        for (part, &round) in round_of.iter().enumerate().filter(|(_, round)| **round > 0) {
+            reached[usize::from(round) - 1].push(part);
         }
         Parts { ranks, parts, round_of, reached }
     }
@@ -96,7 +90,7 @@ impl Parts {
         }
         let other = if part == rank { part + 1 } else { rank };
         let there = usize::from(self.round_of[self.seen_from(block, other)]);
-        block != rank && (round < there || round == there && part == rank)
+        block != rank && (round + 1 < there || round + 1 == there && part == rank)
     }
 
     fn rounds(&self, rank: usize) -> Vec<Round> {
@@ -120,5 +114,70 @@ impl Parts {
             round
         };
         (0..self.reached.len()).map(one).collect()
+    }
+}
+
+/// The round, from 1 on, in which the block of part 0 gets to each part; 0 for part 0.
+fn rounds_from_first(parts: usize, rounds: usize) -> Vec<u8> {
+    const NEVER: u8 = u8::MAX;
+    let (mut earliest, mut holders) = (vec![NEVER; parts], vec![0]);
+    earliest[0] = 0;
+    for round in 0..rounds {
+        for index in 0..holders.len() {
+            let to = partner(parts, holders[index], rounds - 1 - round);
+            if earliest[to] == NEVER {
+                earliest[to] = round as u8 + 1;
+                holders.push(to);
+            }
+        }
+    }
+    // From the last round on: of two that meet, and need the block by then, one has to have it before.
+    let mut round_of = vec![NEVER; parts];
+    let mut need: Vec<usize> = (0..parts).collect();
+    for round in (0..rounds).rev() {
+        let step = rounds - 1 - round;
+        // Where the block would be, were there a power of two of parts: 0 and what step + 1 reaches from there, again and again.
+        let elsewhere = |part: usize| {
+            let (period, offset) = (4 << step, part as i64 - if 2 * part > parts { parts as i64 } else { 0 });
+            ![0, distance(step + 1).rem_euclid(period)].contains(&offset.rem_euclid(period))
+        };
+        let mut before = Vec::with_capacity(need.len() / 2 + 1);
+        for &part in &need {
+            let peer = partner(parts, part, step);
+            let (needed, now) = (|part: usize| round_of[part] == NEVER, round as u8 + 1);
+            if peer < part && (needed(peer) || round_of[peer] == now) || round_of[part] == now {
+                continue; // seen to, or will be, from the other side
+            }
+            let worth = |part: usize| (usize::from(earliest[part]) > round, !needed(part), elsewhere(part));
+            let (holder, other) = if worth(part) <= worth(peer) { (part, peer) } else { (peer, part) };
+            if needed(other) {
+                round_of[other] = now;
+            }
+            round_of[holder] = NEVER;
+            before.push(holder);
+        }
+        need = before;
+    }
+    round_of[0] = 0;
+    round_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_gets_to_all_from_those_who_have_it() {
+        for parts in (2..=1030).step_by(2) {
+            let rounds = ceil_log(2, parts);
+            let round_of = rounds_from_first(parts, rounds);
+            for part in 1..parts {
+                let round = usize::from(round_of[part]);
+                assert!((1..=rounds).contains(&round), "{part} of {parts} in round {round}");
+                assert!(usize::from(round_of[partner(parts, part, rounds - round)]) < round, "{part} of {parts}");
+            }
+            let late = round_of.iter().filter(|round| usize::from(**round) == rounds).count();
+            assert_eq!(late, parts / 2, "half of {parts} in the last round");
+        }
     }
 }
