@@ -32,15 +32,19 @@ fn closed_forms_of_the_papers_hold_exactly() {
         assert_eq!(time(Collective::Alltoall, "spread-out"), blocks * (ALPHA + BETA * bytes));
         assert_eq!(time(Collective::Alltoall, "pairwise"), blocks * (ALPHA + BETA * bytes));
         assert_eq!(time(Collective::Bcast, "binomial"), log * (ALPHA + BETA * bytes));
+        assert_eq!(time(Collective::Bcast, "bine"), log * (ALPHA + BETA * bytes));
         assert_eq!(time(Collective::ReduceScatterBlock, "circulant"), log * ALPHA + blocks * BETA * bytes);
         assert_eq!(time(Collective::Barrier, "dissemination"), log * ALPHA);
         if p.is_multiple_of(2) {
             let rounds = (p / 2) as f64;
+            assert_eq!(time(Collective::Allgather, "bine"), log * ALPHA + blocks * BETA * bytes);
+            assert_eq!(time(Collective::ReduceScatterBlock, "bine"), log * ALPHA + blocks * BETA * bytes);
             assert_eq!(time(Collective::Allgather, "neighbor-exchange"), rounds * ALPHA + blocks * BETA * bytes);
         }
         if p.is_power_of_two() {
             assert_eq!(time(Collective::Allgather, "recursive-doubling"), log * ALPHA + blocks * BETA * bytes);
             assert_eq!(time(Collective::Allreduce, "recursive-doubling"), log * (ALPHA + BETA * bytes));
+            assert_eq!(time(Collective::Allreduce, "bine:vector=whole"), log * (ALPHA + BETA * bytes));
         }
     }
 }

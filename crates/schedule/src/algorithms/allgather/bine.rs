@@ -1,7 +1,7 @@
 //! The Bine butterfly as an allgather: the farthest first, so that the most data travels the least far. (De Sensi et al. 2025.)
 //!
-//! In every round two ranks meet, at the distances of [`bine`](crate::algorithms::bine), and each sends the other what it holds and the
-//! other lacks. With a power of two of ranks that is everything it holds.
+//! In every round two ranks meet, at the distances of [`bine`](crate::algorithms::bine), and with a power of two of ranks each sends the other
+//! all that it holds.
 //!
 //! ```text
 //! p = 8, rank 2   start   round 1 (with 5)   round 2 (with 1)   round 3 (with 3)
@@ -10,9 +10,9 @@
 //!
 //! *Any p.* After s rounds in which everything were sent, a block would be with the ranks at 2^(s-1) even distances in a row from its
 //! owner, and at as many odd ones in a row: so an even p of at most 2^s misses nobody. Of what would come twice, the message of the later round
-//! stays, which goes less far; so the last round moves half of the blocks, the one before it half of the rest, as far as that can be.
+//! stays, which goes less far; so the last round moves half of the blocks, the one before it half of the rest, or nearly.
 //! With an odd p, the last rank takes the parts of two, its own and that of a further rank with an empty block. What either part receives
-//! first is not sent to the other. In the last round, which moves the most, the two parts would meet each other, so that nothing is sent.
+//! first does not come by the other. In the last round, which moves the most, the two parts would meet each other, so that nothing is sent.
 //!
 //! ceil(log2 p) rounds, p-1 blocks; with an odd p the last rank sends two messages a round, and some send a block more
 
@@ -32,7 +32,8 @@ pub(crate) fn cost(problem: &Problem, _: &Parameters) -> Cost {
     let rounds = ceil_log(2, p);
     match p.is_multiple_of(2) {
         true => Cost::exact(rounds, rounds, p - 1),
-        false => Cost::at_most(rounds, rounds.max(2 * (rounds - 1)), p),
+        // The last rank sends twice what its parts would, but for the last round, which has half of the blocks, or nearly (a test says how nearly).
+        false => Cost::at_most(rounds, rounds.max(2 * (rounds - 1)), p + 2 * rounds),
     }
 }
 
@@ -48,7 +49,8 @@ struct Parts {
 
 impl Parts {
     fn new(ranks: usize) -> Parts {
-        let (parts, rounds) = (ranks.next_multiple_of(2), ceil_log(2, ranks));
+        let parts = ranks.next_multiple_of(2);
+        let rounds = ceil_log(2, parts);
         let round_of = rounds_from_first(parts, rounds);
         let mut reached = vec![Vec::new(); rounds];
         for (part, &round) in round_of.iter().enumerate().filter(|(_, round)| **round > 0) {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_block_gets_to_all_from_those_who_have_it() {
-        for parts in (2..=1030).step_by(2) {
+        for parts in (2..=4098).step_by(2) {
             let rounds = ceil_log(2, parts);
             let round_of = rounds_from_first(parts, rounds);
             for part in 1..parts {
@@ -177,7 +179,7 @@ mod tests {
                 assert!(usize::from(round_of[partner(parts, part, rounds - round)]) < round, "{part} of {parts}");
             }
             let late = round_of.iter().filter(|round| usize::from(**round) == rounds).count();
-            assert_eq!(late, parts / 2, "half of {parts} in the last round");
+            assert!(parts - 2 * late <= 2 * rounds, "half of {parts} in the last round, or nearly: {late}");
         }
     }
 }
