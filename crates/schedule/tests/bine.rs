@@ -83,7 +83,7 @@ fn less_crosses_the_borders_of_groups_that_lie_anywhere() {
     assert_eq!(["bine", "recursive-doubling:order=farthest", "sparbit"].map(of), [3364, 3808, 5248]);
     let from_everywhere =
         |algorithm| (0..256).map(|root| far(Collective::Bcast, algorithm, uneven, root)).sum::<usize>();
-    assert_eq!([from_everywhere("bine"), from_everywhere("binomial")], [0, 0]);
+    assert_eq!([from_everywhere("bine"), from_everywhere("binomial")], [3878, 5248]);
 }
 
 #[test]
