@@ -143,7 +143,7 @@ const MOST_BLOCKS: u64 = 512;
 const BLOCKS_TRIED: usize = 2;
 /// What takes so much longer than the best, by the quick estimate, is not simulated: its [`Ranked::seconds`] are an estimate.
 pub const HOPELESS: f64 = 2.5;
-/// How many algorithms have their settings improved.
+/// How many algorithms with numbers to improve have them improved.
 const IMPROVED: usize = 3;
 /// How many settings are tried for that, for each.
 const TRIED: usize = 32;
@@ -259,7 +259,8 @@ impl<'a> Search<'a> {
     fn improve(&mut self) {
         let mut ranked = self.ranked();
         let mut known = HashSet::new();
-        ranked.retain(|ranked| ranked.simulated && known.insert(ranked.choice.algorithm.name));
+        let mut improvable = |choice: &Choice| !choice.numbers().is_empty() && known.insert(choice.algorithm.name);
+        ranked.retain(|ranked| ranked.simulated && improvable(&ranked.choice));
         ranked.truncate(IMPROVED);
         for Ranked { choice, seconds, .. } in ranked {
             self.descend(choice, seconds);
