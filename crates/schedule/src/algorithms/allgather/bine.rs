@@ -150,6 +150,7 @@ fn rounds_from_first(parts: usize, rounds: usize) -> Vec<u8> {
             if peer < part && (needed(peer) || round_of[peer] == now) || round_of[part] == now {
                 continue; // seen to, or will be, from the other side
             }
+            // Who can have it by then, needs it in any case, and is where it would be, the first of these first.
             let worth = |part: usize| (usize::from(earliest[part]) > round, !needed(part), elsewhere(part));
             let (holder, other) = if worth(part) <= worth(peer) { (part, peer) } else { (peer, part) };
             if needed(other) {
