@@ -8,9 +8,7 @@ use std::io::{self, Write};
 use allhands::{Decision, Evidence, Grounds, Why};
 use allhands_model::{Allowance, Amount, Bound, HOPELESS, memory};
 use allhands_schedule::draw::{Drawing, Picture, Sizes, svg};
-use allhands_schedule::{
-    Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, Schedule, ports,
-};
+use allhands_schedule::{Bounds, Choice, Collective, Cost, Counts, Document, Ensemble, Prepared, Problem, ports};
 use clap::{Args, ValueEnum};
 
 use self::costs::Costs;

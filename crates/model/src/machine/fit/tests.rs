@@ -144,7 +144,7 @@ fn a_slow_network_is_crossed_less_often() {
             "cyclic-shift:phases=2(-1)16(-1,-2,-2)16(2,2,2)2(1)",
             "multi-lane:radix=16",
         ),
-        (Collective::Allgather, "16x2", 8 << 10, "bruck:radix=6", "multi-lane:radix=16"),
+        (Collective::Allgather, "16x2", 8 << 10, "multi-lane:radix=14", "multi-lane:radix=16"),
         (Collective::Allgather, "8x4", 1 << 20, "ring", "multi-lane:radix=8"),
         (Collective::Bcast, "8x4", 8, "hierarchical:radix=3:local=shared", "hierarchical:radix=8:local=shared"),
     ] {
