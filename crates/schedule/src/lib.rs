@@ -39,6 +39,7 @@ mod topology;
 mod verify;
 mod written;
 
+pub use algorithms::composed::{Composition, Grid, Kind, Message, Move, Step};
 pub use bounds::{Bounds, ports};
 pub use collective::{Collective, Problem, Reduction};
 pub use count::{Counts, Traffic};

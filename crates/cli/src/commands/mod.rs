@@ -9,6 +9,7 @@ mod list;
 mod man;
 mod report;
 mod reproduce;
+mod search;
 mod simulate;
 mod tune;
 mod verify;
@@ -29,6 +30,7 @@ use crate::job;
   allhands explain allgather --algorithm bruck --topology 4x4
   allhands verify allgather --ranks 1..64
   allhands simulate allreduce --machine lassen --topology 1024x16
+  allhands search allgather --machine lassen --topology 8x4 --bytes 8
   allhands reproduce --quick
   allhands bench allreduce
   mpirun -n 8 allhands bench allreduce --algorithm all,mpi
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Verify(verify::Verify),
     Simulate(simulate::Simulate),
+    Search(search::Search),
     Reproduce(reproduce::Reproduce),
     Bench(bench::Bench),
     Tune(tune::Tune),
@@ -66,6 +69,7 @@ impl Command {
             Command::List(list) => list.run(),
             Command::Explain(explain) => explain.run(),
             Command::Simulate(simulate) => simulate.run(),
+            Command::Search(search) => search.run(),
             Command::Reproduce(reproduce) => reproduce.run(),
             Command::Report(report) => report.run(),
             Command::Completions(completions) => completions.run(),

@@ -5,6 +5,7 @@ pub(crate) mod allreduce;
 pub(crate) mod alltoall;
 pub(crate) mod bine;
 pub(crate) mod binomial;
+pub(crate) mod composed;
 pub(crate) mod neighbor;
 pub(crate) mod node;
 pub(crate) mod reorder;
@@ -39,6 +40,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, lanes::variants),
     line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::Direct(loc_bruck::allgather), loc_bruck::cost, loc_bruck::variants),
     line(Allgather, "circulant", windows::CIRCULANT, "any p", MOVES, "Träff 2024", Make::Gather(windows::circulant), windows::circulant_cost, default),
+    line(Allgather, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "found by search", Make::Direct(composed::allgather), composed::cost, composed::variants),
 
     line(Alltoall, "spread-out", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::spread_out), alltoall::direct::spread_out_cost, default),
     line(Alltoall, "pairwise", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::pairwise), alltoall::direct::pairwise_cost, default),
@@ -59,6 +61,8 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "addition-chain", addition_chain::PARAMETERS, "a chain to p, or to the nodes", (Never, Never), "after Jocksch et al. 2021", Make::Direct(addition_chain::addition_chain), addition_chain::cost, addition_chain::variants),
     line(Allreduce, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::allreduce), lanes::allreduce_cost, lanes::variants),
     line(Allreduce, "circulant", windows::CIRCULANT, "any p", (Never, Always), "Träff 2024", Make::Both(windows::circulant), windows::circulant_cost, default),
+    line(Allreduce, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "found by search", Make::Direct(composed::allreduce), composed::allreduce_cost, composed::variants),
+    line(Allreduce, "composed-sums", composed::sums::PARAMETERS, composed::NEEDS, (Never, Never), "found by search", Make::Direct(composed::sums::allreduce), composed::sums::cost, composed::sums::variants),
 
     line(ReduceScatter, "linear", NONE, "any p", MOVES, "classic", Make::Scatter(direct::linear), direct::linear_cost, default),
     line(ReduceScatter, "pairwise", NONE, "any p", UNORDERED, "classic", Make::Scatter(direct::pairwise), direct::pairwise_cost, default),
@@ -70,6 +74,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "bine", NONE, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(allgather::bine::bine), allgather::bine::cost, default),
     line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, lanes::variants),
     line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(loc_bruck::reduce_scatter), loc_bruck::reversed_cost, loc_bruck::variants),
+    line(ReduceScatter, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "the allgather, reversed", Make::Direct(composed::reduce_scatter), composed::cost, composed::variants),
 
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),
     line(Bcast, "bine", NONE, "any p", MOVES, "De Sensi et al. 2025", Make::Spread(rooted::bine::bine), rooted::binomial_cost, default),
@@ -113,6 +118,7 @@ pub(crate) static LINES: &[Algorithm] = &[
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),
+    line(Barrier, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "the allgather, empty", Make::Direct(composed::barrier), composed::barrier_cost, composed::variants),
 ];
 
 /// No parameters.
