@@ -132,7 +132,7 @@ impl Search {
             search_settings(problem, amount, machine, allowance, &mut until(SETTINGS)).map_err(failed)?;
         registered.retain(|ranked| !composed(&ranked.choice) && ranked.simulated);
         let found = {
-            let mut go_on = until(1.0);
+            let go_on = until(1.0);
             search_compositions(problem, amount, machine, allowance, &mut |_| go_on())
         }
         .map_err(failed)?;
