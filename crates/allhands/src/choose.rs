@@ -165,7 +165,7 @@ const CLOSE: f64 = 1.1;
 const DIRECT: &str = "direct";
 
 /// So many algorithms are tried beside the one that serves, by what is known of them, and who takes more than so many times as long is not.
-const RIVALS: usize = 2;
+const RIVALS: usize = 3;
 const HOPELESS: f64 = 3.0;
 
 /// What a communicator can do besides sending messages.

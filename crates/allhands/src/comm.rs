@@ -35,6 +35,7 @@ use crate::tuning::Tuning;
 use crate::world::World;
 use learning::Learning;
 use written::check_sum;
+pub use written::know_everywhere;
 pub use written::read_schedule;
 
 /// A group of ranks, as one of them sees it. It stays on its rank's thread.

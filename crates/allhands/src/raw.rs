@@ -35,6 +35,7 @@ use allhands_model::Machine;
 use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 
 pub use crate::choose::check_named;
+pub use crate::comm::know_everywhere;
 use crate::comm::{Comm, PlanSlot};
 use crate::error::{Error, Result};
 pub use crate::job::{NodeMemory, Obstacle, Surroundings, needs_reading};

@@ -42,6 +42,14 @@ impl Server {
         }
     }
 
+    /// The file of a schedule, if it is one.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Server::Written(file) => Some(file),
+            Server::Schedule(_) | Server::Library => None,
+        }
+    }
+
     /// The algorithm, if it is one of ours.
     pub fn choice(&self) -> Option<&Choice> {
         match self {

@@ -36,6 +36,13 @@ pub struct Written {
     report: Report,
 }
 
+/// The same text in the same file.
+impl PartialEq for Written {
+    fn eq(&self, other: &Written) -> bool {
+        (&self.file, &self.text) == (&other.file, &other.text)
+    }
+}
+
 impl Written {
     /// Reads a schedule and proves it right, or names the line that is to blame.
     pub fn parse(file: &str, text: &str) -> Result<Written> {

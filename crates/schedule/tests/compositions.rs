@@ -36,8 +36,8 @@ fn check(collective: Collective, name: &str, topology: &Topology, steps: &[Strin
             assert!(report.timing.steps <= prepared.cost().steps, "{collective} {text} on {topology}");
             true
         }
-        Err(Error::Parameter { fact, .. }) => {
-            assert!(fact.contains("leaves somebody without") || fact.contains("step"), "{text} on {topology}: {fact}");
+        Err(Error::Unservable { needs, .. }) => {
+            assert!(needs.starts_with("steps "), "{text} on {topology}: {needs}");
             false
         }
         Err(error) => panic!("{collective} {text} on {topology}: {error}"),

@@ -72,6 +72,7 @@ pub(crate) fn run(libraries: &[Library]) -> Result<()> {
         let subject = Subject { exec: &exec, library, program: &program, ranks: RANKS };
         subject.settings()?;
         subject.tuned_elsewhere()?;
+        subject.written()?;
         // MPICH does not start under Open MPI's.
         let hydra = libraries.iter().find(|launcher| launcher.name == "mpich" && library.name == "openmpi");
         if let Some(hydra) = hydra {

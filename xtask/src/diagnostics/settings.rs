@@ -90,6 +90,40 @@ impl Subject<'_> {
         }
     }
 
+    /// A schedule in a file serves the program's calls; one for other ranks, or that is not there, ends the job in `MPI_Init`.
+    pub(super) fn written(&self) -> Result<()> {
+        let title = self.title("a schedule in a file");
+        let write = |ranks: &str| -> Result<String> {
+            let file = self.report(&format!("by-hand-{ranks}.txt"));
+            let arguments =
+                ["explain", "allreduce", "--algorithm", "tree", "--topology", ranks, "--format", "schedule"];
+            let made = std::process::Command::new(self.exec).args(arguments).output();
+            let made = made.map_err(|error| format!("{title}: allhands explain: {error}"))?;
+            std::fs::write(&file, made.stdout).map_err(|error| format!("{title}: {file}: {error}"))?;
+            Ok(file)
+        };
+        let (file, log) = (write("3")?, self.report("by-hand.log"));
+        let named = format!("allreduce=@{file}");
+        let settings = [("ALLHANDS_ALGORITHM", &*named), ("ALLHANDS_LOG", &*log), ("ALLHANDS_LEARN", "off")];
+        let ended = launch(self.command(&["often"], &settings), MOST)?;
+        succeeded(&ended, &title)?;
+        let text = std::fs::read_to_string(&log).map_err(|error| format!("{title}: {log}: {error}"))?;
+        let line = |bytes| format!("allreduce of {bytes} bytes on 3 ranks: @{file} (the caller's wish)");
+        if !text.lines().eq([8, 16, 24].map(line)) {
+            return Err(ended.fault(&format!("{title}: ALLHANDS_LOG says something else:\n{text}")));
+        }
+        for (file, fact) in [(write("4")?, "on 4 ranks"), (self.report("nothing.txt"), "cannot be read")] {
+            let ended =
+                launch(self.command(&["often"], &[("ALLHANDS_ALGORITHM", &format!("allreduce=@{file}"))]), MOST)?;
+            let told: Vec<&str> = says(&ended).collect();
+            let refused = ended.status.is_some_and(|status| !status.success()) && !ended.out.contains("done");
+            if !refused || !matches!(told[..], [line] if line.contains(&file) && line.contains(fact)) {
+                return Err(ended.fault(&format!("{title}: {file} is not refused in one sentence")));
+            }
+        }
+        Ok(())
+    }
+
     /// Under another MPI's launcher every process is alone: that is said once, as `allhands bench` says it, and the program goes on.
     pub(super) fn launched_by(&self, launcher: &Library) -> Result<()> {
         let mut command = launcher.command(2, self.exec);

@@ -1,7 +1,7 @@
 //! Schedules in files: `@FILE` where an algorithm is named. Rank 0 reads the file and tells the others what it says.
 
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use allhands_schedule::{Error, Written};
 
@@ -27,6 +27,19 @@ fn text(file: &str) -> allhands_schedule::Result<String> {
             Err(Error::Unreadable { file: Written::called(file).into(), fact })
         }
     }
+}
+
+/// What plans of all communicators of this process know.
+static EVERYWHERE: Mutex<Vec<Arc<Written>>> = Mutex::new(Vec::new());
+
+fn everywhere() -> MutexGuard<'static, Vec<Arc<Written>>> {
+    EVERYWHERE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on plans of all communicators of this process know a schedule as the algorithm that it is called, `@FILE`. Every process of a
+/// job must be given the same, before a plan names it.
+pub fn know_everywhere(written: Arc<Written>) {
+    everywhere().push(written);
 }
 
 impl Comm {
@@ -87,7 +100,8 @@ impl Comm {
     /// The schedule of a file that was read before.
     fn known_schedule(&self, file: &str) -> Option<Arc<Written>> {
         let name = Server::Written(file.into()).to_string();
-        self.written.borrow().iter().find(|known| known.to_string() == name).cloned()
+        let find = |known: &[Arc<Written>]| known.iter().find(|known| known.to_string() == name).cloned();
+        find(&self.written.borrow()).or_else(|| find(&everywhere()))
     }
 
     /// The schedule in a file, for a plan. One that waits for nobody cannot let rank 0 read it now.

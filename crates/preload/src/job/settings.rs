@@ -1,12 +1,13 @@
 //! What the environment asks for. The first rank's decides for all; what is not understood, on whatever rank, ends the job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use allhands::learn::Setting;
-use allhands::raw::switched;
+use allhands::raw::{know_everywhere, switched};
 use allhands::{Error, Server};
 use allhands_mpi::Mpi;
-use allhands_schedule::{Collective, Knowledge, Problem, Topology};
+use allhands_schedule::{Collective, Knowledge, Problem, Topology, Written};
 
 use super::variables::{
     ALGORITHM, CHECK, COMPARE, LEARN, MACHINE, PROGRESS, REPORT, REPRODUCIBLE, SINGLE_COPY, SWITCH, TIMEOUT, TOPOLOGY,
@@ -56,6 +57,8 @@ pub(crate) struct Forced {
 pub(crate) struct Settings {
     /// Few, and asked in every call.
     forced: Vec<(Collective, Forced)>,
+    /// The schedules of files that are among them.
+    written: Vec<Arc<Written>>,
     /// Where the report goes: nothing for the standard error, else a file.
     pub(crate) report: Option<Option<String>>,
     /// Whether ranks compare their calls.
@@ -89,8 +92,46 @@ impl Settings {
                 ));
             }
         }
-        let settings = Settings::read(&first, ranks)?;
+        let mut settings = Settings::read(&first, ranks)?;
+        settings.read_schedules(mpi, me)?;
         Ok(Settings { log: allhands::raw::logs(), ..settings })
+    }
+
+    /// Reads the schedules in files that the user names, on the first rank for all. Collective.
+    fn read_schedules(&mut self, mpi: &Mpi, me: usize) -> Result<(), String> {
+        for file in self.forced.iter().filter_map(|(_, forced)| forced.server.file()) {
+            // What cannot be read is told as well, after another letter: all refuse it alike.
+            let told = match allhands::read_schedule(file) {
+                _ if me != 0 => String::new(),
+                Ok(written) => format!("+{}", written.text()),
+                Err(error) => format!("-{error}"),
+            };
+            let told = shared(mpi, told, 0).map_err(words)?;
+            let refused = |fact: &str| format!("{ALGORITHM} names @{file}: {fact}");
+            let text = told.strip_prefix('+').ok_or_else(|| refused(told.trim_start_matches('-')))?;
+            let written = Written::parse(file, text).map_err(|error| refused(&error.to_string()))?;
+            self.written.push(Arc::new(written));
+        }
+        self.written.iter().for_each(|written| know_everywhere(written.clone()));
+        Ok(())
+    }
+
+    /// What would serve a collective cannot do so, on ranks that sit like this.
+    fn refusal(
+        &self,
+        collective: Collective,
+        server: &Server,
+        topology: &Topology,
+    ) -> Option<allhands_schedule::Error> {
+        let problem = Problem::new(collective, topology.clone());
+        match server {
+            Server::Schedule(choice) => choice.prepare(&problem).err(),
+            Server::Written(_) => {
+                let named = self.written.iter().find(|written| written.to_string() == server.to_string())?;
+                named.prepare(&problem).err()
+            }
+            Server::Library => None,
+        }
     }
 
     /// The values of the variables, in their order, on so many ranks.
@@ -146,15 +187,16 @@ impl Settings {
         use allhands_schedule::Error;
         let large: Topology = LARGE.parse().map_err(|error| format!("{error}"))?;
         for (collective, Forced { server, if_it_can }) in &self.forced {
-            let Some(choice) = server.choice() else { continue };
-            let on = |topology: &Topology| choice.prepare(&Problem::new(*collective, topology.clone())).err();
-            let named = format!("{collective}={choice}");
+            let on = |topology: &Topology| self.refusal(*collective, server, topology);
+            let named = format!("{collective}={server}");
             if let Some(error @ Error::Parameter { .. }) = on(&large) {
                 return Err(misnamed(&named, &error));
             }
-            // Of a graph nothing is known yet, and on one rank there is nothing to serve.
-            let tried = topology.ranks() > 1 && !collective.has_graph() && !if_it_can;
-            if let Some(error @ (Error::Parameter { .. } | Error::Unservable { .. })) = on(topology).filter(|_| tried) {
+            // Of a graph nothing is known yet, nor of the root of a schedule in a file; on one rank there is nothing to serve.
+            let unknown = collective.has_graph() || (collective.rooted() && server.file().is_some());
+            let tried = topology.ranks() > 1 && !unknown && !if_it_can;
+            let depends_on_call = |error: &Error| matches!(error, Error::NotGuaranteed { .. });
+            if let Some(error) = on(topology).filter(|error| tried && !depends_on_call(error)) {
                 let remedy = format!("or write {named}? to use it where it can serve");
                 return Err(format!("{ALGORITHM}={named}: {error}; {remedy}"));
             }
@@ -176,11 +218,6 @@ impl Settings {
             let name = algorithm.strip_suffix(IF_IT_CAN);
             let server = Server::parse(collective, name.unwrap_or(algorithm));
             let server = server.map_err(|error| misnamed(text, &error))?;
-            if let Server::Written(file) = &server {
-                return Err(format!(
-                    "{ALGORITHM}={text}: the schedule in {file} serves `allhands bench` and plans only; name an algorithm that `allhands list` knows"
-                ));
-            }
             settings.forced.retain(|(known, _)| *known != collective);
             settings.forced.push((collective, Forced { server, if_it_can: name.is_some() }));
         }

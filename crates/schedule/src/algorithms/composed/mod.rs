@@ -33,17 +33,22 @@ use super::seats::{LEVEL, push_output_of};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
-pub(crate) const NEEDS: &str = "regions of one size, of at most 128 ranks";
+pub(crate) const NEEDS: &str = "regions of one size, of at most 128 ranks, and 16384 in all";
+/// What ranks know is kept for all of them.
+const MOST_RANKS: usize = 1 << 14;
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "steps",
         values: "near, far, lane or fan with a distance each, as in near1,near2,fan1,near1,near2; x3: three at once; +: at the same time; \
                  share: through memory",
-        default: "those of loc-bruck with the full fan",
+        default: "loc-bruck's with the full fan until half of all regions are known; then everybody fetches the rest by himself",
     },
     LEVEL,
     LOCAL,
 ];
+
+/// What to do about steps that do not fit.
+const OTHERS: &str = "name others, which `allhands search` finds";
 
 pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     Ok(movement(problem, parameters)?.allgather(problem))
@@ -82,6 +87,10 @@ pub(crate) fn grid(problem: &Problem, parameters: &Parameters) -> Result<(Topolo
         let fact = format!("its regions have {largest} ranks");
         return Err(parameters.unservable(NEEDS, fact, "regions of a deeper level, with level=2"));
     }
+    if problem.ranks() > MOST_RANKS {
+        let fact = format!("there are {} ranks", problem.ranks());
+        return Err(parameters.unservable(NEEDS, fact, "an algorithm for any number of ranks, such as loc-bruck"));
+    }
     let grid = Grid { regions: topology.regions(level), seats: largest };
     Ok((topology, level, grid))
 }
@@ -116,13 +125,22 @@ fn inside(grid: Grid, shares: bool) -> Vec<Step> {
     if shares { vec![Step::Share] } else { doubling(Kind::Near, grid.seats).collect() }
 }
 
-fn loc_bruck(grid: Grid, shares: bool) -> Vec<Step> {
+/// The steps of loc-bruck without the last near part: what is left when windows have grown to half of all regions, everybody fetches by himself.
+/// Faster than loc-bruck where the last window is small.
+fn fan_then_far(grid: Grid, shares: bool) -> Vec<Step> {
     let mut steps = inside(grid, shares);
     let mut window = 1;
-    while window < grid.regions {
-        steps.push(Step::Talk(vec![Move { kind: Kind::Fan, stride: window, times: None }]));
+    while 2 * window < grid.regions {
+        let times = grid.seats.min(grid.regions.div_ceil(2 * window));
+        steps.push(Step::Talk(vec![Move { kind: Kind::Fan, stride: window, times: Some(times) }]));
         steps.extend(inside(grid, shares));
-        window *= grid.seats + 1;
+        window *= times + 1;
+    }
+    if window < grid.regions {
+        let stride = window.min(grid.regions - window);
+        steps.push(Step::Talk(vec![Move { kind: Kind::Far, stride, times: None }]));
+        // Through memory one rank brings it for all.
+        steps.extend(inside(grid, shares).into_iter().filter(|_| shares));
     }
     steps
 }
@@ -142,14 +160,15 @@ struct Composed {
 impl Composed {
     fn new(problem: &Problem, parameters: &Parameters) -> Result<Composed> {
         let (topology, level, grid) = grid(problem, parameters)?;
-        let steps = asked_for(grid, parameters, loc_bruck)?;
+        let steps = asked_for(grid, parameters, fan_then_far)?;
         let mut knowledge = Knowledge::new(grid, uses_memory(parameters));
         let done = steps.iter().map(|step| knowledge.step(step)).collect();
         match knowledge.lacking() {
             0 => Ok(Composed { topology, level, grid, done }),
             lacking => {
-                let fact = format!("leaves somebody without {lacking} of {} blocks", problem.ranks());
-                Err(parameters.wrong("steps", fact, "steps after which everybody has all blocks"))
+                let (steps, all) = (written(&steps), problem.ranks());
+                let fact = format!("{steps} leave somebody without {lacking} of {all} blocks");
+                Err(parameters.unservable("steps after which everybody has all blocks", fact, OTHERS))
             }
         }
     }
@@ -253,48 +272,14 @@ pub(crate) fn barrier_cost(problem: &Problem, parameters: &Parameters) -> Cost {
     Cost { blocks: 0, ..cost(problem, parameters) }
 }
 
-/// loc-bruck's without the last near part: what is left when windows have grown to half of all regions, everybody fetches by himself.
-fn fan_then_far(grid: Grid) -> Vec<Step> {
-    let mut steps = inside(grid, false);
-    let mut window = 1;
-    while 2 * window < grid.regions {
-        let times = grid.seats.min(grid.regions.div_ceil(2 * window));
-        steps.push(Step::Talk(vec![Move { kind: Kind::Fan, stride: window, times: Some(times) }]));
-        steps.extend(inside(grid, false));
-        window *= times + 1;
-    }
-    if window < grid.regions {
-        steps.push(Step::Talk(vec![Move { kind: Kind::Far, stride: window.min(grid.regions - window), times: None }]));
-    }
-    steps
-}
-
-/// loc-bruck's; everything near, then everything far; lanes first; and what was found to be faster than loc-bruck where the last window is small.
+/// The default, by messages and through memory: other steps are for whoever searches.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
-    if let Ok((.., grid)) = grid(problem, &Parameters::default()) {
-        let (near, far) = (inside(grid, false), doubling(Kind::Far, grid.regions).collect::<Vec<_>>());
-        let found = [[near.clone(), far.clone()].concat(), [far, near].concat(), fan_then_far(grid)];
-        variants.extend(settings(&found));
-    }
-    variants.extend(through_memory(problem));
-    variants
+    std::iter::once(String::new()).chain(through_memory(problem)).collect()
 }
 
-/// The default through memory, where regions are of one size.
+/// The default through memory, where it can serve.
 fn through_memory(problem: &Problem) -> Option<String> {
     let (smallest, largest) = problem.topology.region_sizes(1);
-    (smallest == largest && largest <= MOST_SEATS).then(|| "local=shared".into())
-}
-
-/// Steps as settings, each once.
-fn settings(all: &[Vec<Step>]) -> Vec<String> {
-    let mut settings: Vec<String> = Vec::new();
-    for steps in all.iter().filter(|steps| !steps.is_empty()) {
-        let setting = format!("steps={}", written(steps));
-        if !settings.contains(&setting) {
-            settings.push(setting);
-        }
-    }
-    settings
+    let able = smallest == largest && largest <= MOST_SEATS && problem.ranks() <= MOST_RANKS;
+    able.then(|| "local=shared".into())
 }

@@ -17,8 +17,8 @@
 use std::sync::Arc;
 
 use super::knowledge::Seats;
-use super::steps::{Grid, Kind, Move, Step};
-use super::{asked_for, grid, rank_at, settings, through_memory};
+use super::steps::{Grid, Kind, Move, Step, written};
+use super::{OTHERS, asked_for, grid, rank_at, through_memory};
 use crate::algorithms::allreduce::whole::{Running, home};
 use crate::algorithms::node::{LOCAL, Region, last};
 use crate::algorithms::seats::LEVEL;
@@ -26,8 +26,14 @@ use crate::math::prime_factors;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Combine, Problem, Result, Round, Space, Topology};
 
-pub(crate) const PARAMETERS: &[Parameter] =
-    &[Parameter { default: "those of NAP", ..super::PARAMETERS[0] }, LEVEL, LOCAL];
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        default: "NAP's for all but a factor of the regions; those everybody asks for himself",
+        ..super::PARAMETERS[0]
+    },
+    LEVEL,
+    LOCAL,
+];
 
 /// What the rank on a seat does in a step.
 #[derive(Clone, Debug, Default)]
@@ -176,16 +182,20 @@ struct ComposedSums {
 impl ComposedSums {
     fn new(problem: &Problem, parameters: &Parameters) -> Result<ComposedSums> {
         let (topology, level, grid) = grid(problem, parameters)?;
-        let steps = asked_for(grid, parameters, nap)?;
+        let steps = asked_for(grid, parameters, fan_then_far)?;
         let mut sums = Sums::new(grid);
-        let wrong = |fact: String| parameters.wrong("steps", fact, "steps that give everybody every contribution once");
+        let wrong =
+            |fact: String| parameters.unservable("steps that give everybody every contribution once", fact, OTHERS);
         let mut added = Vec::new();
         for step in &steps {
-            added.push(sums.step(step).map_err(|fact| wrong(format!("{fact} in step {step}")))?);
+            added.push(sums.step(step).map_err(|fact| wrong(format!("{step} {fact}")))?);
         }
         match sums.lacking() {
             0 => Ok(ComposedSums { topology, level, grid, added }),
-            lacking => Err(wrong(format!("leaves somebody without {lacking} of {} contributions", problem.ranks()))),
+            lacking => {
+                let (steps, all) = (written(&steps), problem.ranks());
+                Err(wrong(format!("{steps} leave somebody without {lacking} of {all} contributions")))
+            }
         }
     }
 
@@ -258,10 +268,12 @@ fn inside(grid: Grid, shares: bool) -> Vec<Step> {
     if shares { vec![Step::Share] } else { factors(Kind::Near, grid.seats).collect() }
 }
 
-/// As many regions as a fan can unite and that divide those that are left, round after round.
-fn nap(grid: Grid, shares: bool) -> Vec<Step> {
+/// The steps of NAP without the last near part: as many regions as a fan can unite and that divide those that are left, round after round; in the
+/// last, everybody asks for himself.
+fn fan_then_far(grid: Grid, shares: bool) -> Vec<Step> {
     let mut steps = inside(grid, shares);
-    let (mut window, mut left) = (1, grid.regions);
+    let last = prime_factors(grid.regions).first().copied().unwrap_or(1);
+    let (mut window, mut left) = (1, grid.regions / last);
     while left > 1 {
         let most = (2..=grid.seats + 1).rev().find(|factor| left.is_multiple_of(*factor));
         // A number of regions that no fan divides takes several ports.
@@ -269,6 +281,10 @@ fn nap(grid: Grid, shares: bool) -> Vec<Step> {
         steps.push(Step::Talk(vec![Move { kind: Kind::Fan, stride: window, times: Some(factor - 1) }]));
         steps.extend(inside(grid, shares));
         (window, left) = (window * factor, left / factor);
+    }
+    if last > 1 {
+        let times = (last > 2).then_some(last - 1);
+        steps.push(Step::Talk(vec![Move { kind: Kind::Far, stride: window, times }]));
     }
     steps
 }
@@ -304,19 +320,12 @@ fn around(grid: Grid) -> Vec<Step> {
 /// More regions are not asked at once.
 const MOST_AT_ONCE: usize = 64;
 
-/// NAP's; everything near, then everything far; everything far first; and far between two near parts.
+/// The default, by messages and through memory, and far between two near parts: other steps are for whoever searches.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
-    let mut variants = vec![String::new()];
-    if let Ok((.., grid)) = grid(problem, &Parameters::default()) {
-        let (near, far) = (inside(grid, false), factors(Kind::Far, grid.regions).collect::<Vec<_>>());
-        let mut found = vec![[near.clone(), far.clone()].concat(), [far, near].concat()];
-        if grid.regions <= MOST_AT_ONCE {
-            found.push(around(grid));
-        }
-        variants.extend(settings(&found));
-    }
-    variants.extend(through_memory(problem));
-    variants
+    let grid = grid(problem, &Parameters::default()).map(|(.., grid)| grid);
+    let around = grid.ok().filter(|grid| grid.regions <= MOST_AT_ONCE).map(around).filter(|steps| !steps.is_empty());
+    let around = around.map(|steps| format!("steps={}", written(&steps)));
+    std::iter::once(String::new()).chain(around).chain(through_memory(problem)).collect()
 }
 
 #[cfg(test)]
