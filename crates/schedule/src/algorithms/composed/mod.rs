@@ -14,7 +14,7 @@
 //!
 //! `allhands search` looks for the best steps on a machine. Steps after which somebody lacks something are refused.
 //!
-//! a round for each step · messages and blocks: as found · regions of one size · reversed: a reduce_scatter; both: an allreduce; empty: a barrier
+//! a round for each step · messages and blocks: as found · regions of one size, of at most 128 ranks, and 16384 ranks in all · reversed: a reduce_scatter; both: an allreduce; empty: a barrier
 
 mod composition;
 mod knowledge;
@@ -33,7 +33,7 @@ use super::seats::{LEVEL, push_output_of};
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
-pub(crate) const NEEDS: &str = "regions of one size, of at most 128 ranks, and 16384 in all";
+pub(crate) const NEEDS: &str = "regions of one size";
 /// What ranks know is kept for all of them.
 const MOST_RANKS: usize = 1 << 14;
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -41,7 +41,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         name: "steps",
         values: "near, far, lane or fan with a distance each, as in near1,near2,fan1,near1,near2; x3: three at once; +: at the same time; \
                  share: through memory",
-        default: "loc-bruck's with the full fan until half of all regions are known; then everybody fetches the rest by himself",
+        default: "loc-bruck's until half of all regions are known; the rest everybody fetches by himself",
     },
     LEVEL,
     LOCAL,
@@ -81,15 +81,19 @@ pub(crate) fn grid(problem: &Problem, parameters: &Parameters) -> Result<(Topolo
     let (smallest, largest) = topology.region_sizes(level);
     if smallest < largest {
         let fact = format!("its regions have {smallest} to {largest} ranks");
-        return Err(parameters.unservable(NEEDS, fact, "an algorithm for any shape, such as loc-bruck or multi-lane"));
+        return Err(parameters.unservable(NEEDS, fact, "name one for any shape, such as loc-bruck or multi-lane"));
     }
     if largest > MOST_SEATS {
         let fact = format!("its regions have {largest} ranks");
-        return Err(parameters.unservable(NEEDS, fact, "regions of a deeper level, with level=2"));
+        return Err(parameters.unservable(
+            "regions of at most 128 ranks",
+            fact,
+            "name those of a deeper level, with level=2",
+        ));
     }
     if problem.ranks() > MOST_RANKS {
         let fact = format!("there are {} ranks", problem.ranks());
-        return Err(parameters.unservable(NEEDS, fact, "an algorithm for any number of ranks, such as loc-bruck"));
+        return Err(parameters.unservable("at most 16384 ranks", fact, "name one for any number, such as loc-bruck"));
     }
     let grid = Grid { regions: topology.regions(level), seats: largest };
     Ok((topology, level, grid))
