@@ -43,6 +43,13 @@ impl Server {
     }
 
     /// The file of a schedule, if it is one.
+    ///
+    /// ```
+    /// use allhands::Server;
+    /// use allhands_schedule::Collective;
+    /// assert_eq!(Server::parse(Collective::Allreduce, "@mine.txt")?.file(), Some("mine.txt"));
+    /// # Ok::<(), allhands_schedule::Error>(())
+    /// ```
     pub fn file(&self) -> Option<&str> {
         match self {
             Server::Written(file) => Some(file),

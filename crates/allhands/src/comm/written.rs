@@ -38,6 +38,21 @@ fn everywhere() -> MutexGuard<'static, Vec<Arc<Written>>> {
 
 /// From now on plans of all communicators of this process know a schedule as the algorithm that it is called, `@FILE`. Every process of a
 /// job must be given the same, before a plan names it.
+///
+/// ```
+/// use allhands::{Op, Options, Topology};
+/// use allhands_schedule::{Choice, Collective, Problem, Written};
+/// let problem = Problem::new(Collective::Allreduce, Topology::flat(2)?);
+/// let tree = Choice::parse(Collective::Allreduce, "tree")?.prepare(&problem)?.ensemble();
+/// allhands::raw::know_everywhere(Written::parse("tree.txt", &tree.to_string())?.into());
+/// allhands::threads(Topology::flat(2)?, |comm| {
+///     let mut sum = [0];
+///     comm.allreduce_plan_with(1, Op::sum(), &Options::new().algorithm("@tree.txt"))?.run(&[21], &mut sum)?;
+///     assert_eq!(sum, [42]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn know_everywhere(written: Arc<Written>) {
     everywhere().push(written);
 }

@@ -17,6 +17,9 @@ use super::variables::{
 /// After the name of an algorithm: where it cannot serve a call, one is chosen as if none were named. Without it, that is an error.
 const IF_IT_CAN: char = '?';
 
+/// The file that is none.
+const STANDARD_INPUT: &str = "-";
+
 /// Where a parameter is out of its range it is so for any number of ranks.
 const LARGE: &str = "8x8x8";
 
@@ -101,14 +104,15 @@ impl Settings {
     fn read_schedules(&mut self, mpi: &Mpi, me: usize) -> Result<(), String> {
         for file in self.forced.iter().filter_map(|(_, forced)| forced.server.file()) {
             // What cannot be read is told as well, after another letter: all refuse it alike.
-            let told = match allhands::read_schedule(file) {
-                _ if me != 0 => String::new(),
-                Ok(written) => format!("+{}", written.text()),
-                Err(error) => format!("-{error}"),
+            let read = (me == 0).then(|| allhands::read_schedule(file));
+            let told = match read {
+                Some(Ok(written)) => format!("+{}", written.text()),
+                Some(Err(error)) => format!("-{error}"),
+                None => String::new(),
             };
             let told = shared(mpi, told, 0).map_err(words)?;
             let refused = |fact: &str| format!("{ALGORITHM} names @{file}: {fact}");
-            let text = told.strip_prefix('+').ok_or_else(|| refused(told.trim_start_matches('-')))?;
+            let text = told.strip_prefix('+').ok_or_else(|| refused(told.get(1..).unwrap_or_default()))?;
             let written = Written::parse(file, text).map_err(|error| refused(&error.to_string()))?;
             self.written.push(Arc::new(written));
         }
@@ -218,6 +222,11 @@ impl Settings {
             let name = algorithm.strip_suffix(IF_IT_CAN);
             let server = Server::parse(collective, name.unwrap_or(algorithm));
             let server = server.map_err(|error| misnamed(text, &error))?;
+            if server.file() == Some(STANDARD_INPUT) {
+                return Err(format!(
+                    "{ALGORITHM}={text}: the standard input is the program's; write the schedule to a file"
+                ));
+            }
             settings.forced.retain(|(known, _)| *known != collective);
             settings.forced.push((collective, Forced { server, if_it_can: name.is_some() }));
         }
@@ -465,6 +474,7 @@ mod tests {
             ),
             ("reduceall=nap", "reduceall", ""),
             ("allreduce=napp", "allreduce has no algorithm \"napp\"", "; the nearest is nap"),
+            ("allreduce=@-", "the standard input is the program's", "; write the schedule to a file"),
         ] {
             let message = Settings::parse(text).unwrap_err();
             assert!(message.starts_with("ALLHANDS_ALGORITHM=") && message.contains(fact), "{message}");
