@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::algorithms::LINES;
+use crate::algorithms::node::Movement;
 use crate::algorithms::rooted::pipeline::BLOCKS;
 use crate::compose::{embed, emptied, reverse};
 use crate::schedule::{Ensemble, push_span};
@@ -146,6 +147,8 @@ pub(crate) enum Make {
     Spread(fn(&Problem, &Parameters) -> Result<Recipe>),
     /// A reduce: such a movement, reversed.
     Collect(fn(&Problem, &Parameters) -> Result<Recipe>),
+    /// An allgather of two levels: as it is, reversed, both, or with empty messages, as the collective asks.
+    TwoLevel(fn(&Problem, &Parameters) -> Result<Movement>),
     /// Anything else.
     Direct(fn(&Problem, &Parameters) -> Result<Recipe>),
 }
@@ -443,6 +446,7 @@ impl Choice {
                 let Recipe { blocks, make } = movement(problem, parameters)?;
                 Recipe { blocks, make: Box::new(move |rank| collect(make(rank), rank, rank == root, blocks)) }
             }
+            Make::TwoLevel(movement) => movement(problem, parameters)?.serving(problem),
             Make::Direct(recipe) => recipe(problem, parameters)?,
         })
     }

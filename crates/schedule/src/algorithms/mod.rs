@@ -37,10 +37,10 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "bine", NONE, "any p", MOVES, "De Sensi et al. 2025", Make::Gather(allgather::bine::bine), allgather::bine::cost, default),
     line(Allgather, "hierarchical", leaders::HIERARCHICAL, "any shape", MOVES, "Träff 2006", Make::Direct(leaders::hierarchical), leaders::hierarchical_cost, seats::level_variants),
     line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Direct(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
-    line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::Direct(lanes::allgather), lanes::cost, lanes::variants),
-    line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::Direct(loc_bruck::allgather), loc_bruck::cost, loc_bruck::variants),
+    line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),
+    line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::TwoLevel(loc_bruck::movement), loc_bruck::cost, loc_bruck::variants),
     line(Allgather, "circulant", windows::CIRCULANT, "any p", MOVES, "Träff 2024", Make::Gather(windows::circulant), windows::circulant_cost, default),
-    line(Allgather, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "found by search", Make::Direct(composed::allgather), composed::cost, composed::variants),
+    line(Allgather, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "found by search", Make::TwoLevel(composed::movement), composed::cost, composed::variants),
 
     line(Alltoall, "spread-out", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::spread_out), alltoall::direct::spread_out_cost, default),
     line(Alltoall, "pairwise", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::pairwise), alltoall::direct::pairwise_cost, default),
@@ -59,9 +59,9 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),
     line(Allreduce, "cyclic-shift", cyclic_shift::PARAMETERS, "factors of p, or of the nodes", (Never, COMPLETE), "Jocksch et al. 2021", Make::Direct(cyclic_shift::cyclic_shift), cyclic_shift::cost, cyclic_shift::variants),
     line(Allreduce, "addition-chain", addition_chain::PARAMETERS, "a chain to p, or to the nodes", (Never, Never), "after Jocksch et al. 2021", Make::Direct(addition_chain::addition_chain), addition_chain::cost, addition_chain::variants),
-    line(Allreduce, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::allreduce), lanes::allreduce_cost, lanes::variants),
+    line(Allreduce, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::allreduce_cost, lanes::variants),
     line(Allreduce, "circulant", windows::CIRCULANT, "any p", (Never, Always), "Träff 2024", Make::Both(windows::circulant), windows::circulant_cost, default),
-    line(Allreduce, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "found by search", Make::Direct(composed::allreduce), composed::allreduce_cost, composed::variants),
+    line(Allreduce, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "found by search", Make::TwoLevel(composed::movement), composed::allreduce_cost, composed::variants),
     line(Allreduce, "composed-sums", composed::sums::PARAMETERS, composed::NEEDS, (Never, Never), "found by search", Make::Direct(composed::sums::allreduce), composed::sums::cost, composed::sums::variants),
 
     line(ReduceScatter, "linear", NONE, "any p", MOVES, "classic", Make::Scatter(direct::linear), direct::linear_cost, default),
@@ -72,9 +72,9 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "circulant", windows::CIRCULANT, "any p", UNORDERED, "Träff 2024", Make::Scatter(windows::circulant), windows::circulant_cost, default),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
     line(ReduceScatter, "bine", NONE, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(allgather::bine::bine), allgather::bine::cost, default),
-    line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::Direct(lanes::reduce_scatter), lanes::cost, lanes::variants),
-    line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(loc_bruck::reduce_scatter), loc_bruck::reversed_cost, loc_bruck::variants),
-    line(ReduceScatter, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "the allgather, reversed", Make::Direct(composed::reduce_scatter), composed::cost, composed::variants),
+    line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),
+    line(ReduceScatter, "loc-bruck", loc_bruck::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::TwoLevel(loc_bruck::movement), loc_bruck::reversed_cost, loc_bruck::variants),
+    line(ReduceScatter, "composed", composed::PARAMETERS, composed::NEEDS, UNORDERED, "the allgather, reversed", Make::TwoLevel(composed::movement), composed::cost, composed::variants),
 
     line(Bcast, "binomial", NONE, "any p", MOVES, "classic", Make::Spread(rooted::bcast_binomial), rooted::binomial_cost, default),
     line(Bcast, "bine", NONE, "any p", MOVES, "De Sensi et al. 2025", Make::Spread(rooted::bine::bine), rooted::binomial_cost, default),
@@ -117,8 +117,8 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(NeighborAlltoall, "node-aware", neighbor::node_aware::PARAMETERS, "any graph", MOVES, "Bienz et al. 2019; Collom et al. 2023", Make::Direct(neighbor::node_aware::node_aware), neighbor::node_aware::cost, neighbor::node_aware::variants),
 
     line(Barrier, "dissemination", rooted::CYCLIC_SHIFT, "any p", MOVES, "Hensgen et al. 1988", Make::Meet(windows::bruck), windows::bruck_cost, windows::bruck_variants),
-    line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::Direct(loc_bruck::barrier), loc_bruck::barrier_cost, loc_bruck::variants),
-    line(Barrier, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "the allgather, empty", Make::Direct(composed::barrier), composed::barrier_cost, composed::variants),
+    line(Barrier, "node-aware", loc_bruck::PARAMETERS, "any shape", MOVES, "loc-bruck with empty messages", Make::TwoLevel(loc_bruck::movement), loc_bruck::barrier_cost, loc_bruck::variants),
+    line(Barrier, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "the allgather, empty", Make::TwoLevel(composed::movement), composed::barrier_cost, composed::variants),
 ];
 
 /// No parameters.

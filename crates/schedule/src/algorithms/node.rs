@@ -21,7 +21,7 @@ use crate::compose::{Reversal, embed, emptied, pairs, placing};
 use crate::math::part;
 use crate::registry::{Make1, Parameter, Parameters, Recipe, both, gather, own_apart, scatter};
 use crate::schedule::push_span;
-use crate::{Combine, InlineVec, Local, Problem, Result, Round, Space, Span, Topology};
+use crate::{Collective, Combine, InlineVec, Local, Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const LOCAL: Parameter = Parameter {
     name: "local",
@@ -232,6 +232,16 @@ pub(crate) enum Movement {
 }
 
 impl Movement {
+    /// What the collective makes of it.
+    pub(crate) fn serving(self, problem: &Problem) -> Recipe {
+        match problem.collective.family() {
+            Collective::ReduceScatter => self.reduce_scatter(problem),
+            Collective::Allreduce => self.allreduce(problem),
+            Collective::Barrier => self.barrier(),
+            _ => self.allgather(problem),
+        }
+    }
+
     pub(crate) fn allgather(self, problem: &Problem) -> Recipe {
         let p = problem.ranks();
         let make: Make1 = match self {
@@ -244,7 +254,7 @@ impl Movement {
         Recipe { blocks: p, make }
     }
 
-    pub(crate) fn reduce_scatter(self, problem: &Problem) -> Recipe {
+    fn reduce_scatter(self, problem: &Problem) -> Recipe {
         let p = problem.ranks();
         let make: Make1 = match self {
             Movement::Messages(make) => Box::new(move |rank| scatter(make(rank), rank)),
@@ -257,7 +267,7 @@ impl Movement {
     }
 
     /// Backwards, then forwards.
-    pub(crate) fn allreduce(self, problem: &Problem) -> Recipe {
+    fn allreduce(self, problem: &Problem) -> Recipe {
         let p = problem.ranks();
         let make: Make1 = match self {
             Movement::Messages(make) => Box::new(move |rank| both(make(rank), rank)),
@@ -277,7 +287,7 @@ impl Movement {
         Recipe { blocks: p, make }
     }
 
-    pub(crate) fn barrier(self) -> Recipe {
+    fn barrier(self) -> Recipe {
         let make: Make1 = match self {
             Movement::Messages(make) => Box::new(move |rank| emptied(make(rank))),
             Movement::Shared(make) => Box::new(move |rank| {

@@ -21,7 +21,7 @@ use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared,
 use crate::algorithms::seats::{LEVEL, level_variants};
 use crate::compose::{embed, placing};
 use crate::math::{ceil_log, worth_trying};
-use crate::registry::{Cost, Parameter, Parameters, Recipe};
+use crate::registry::{Cost, Parameter, Parameters};
 use crate::schedule::push_span;
 use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
@@ -31,24 +31,12 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "radix", values: "2..=regions: ports + 1 of a rank in every far round", default: "2" },
 ];
 
-pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.allgather(problem))
-}
-
-pub(crate) fn reduce_scatter(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.reduce_scatter(problem))
-}
-
-pub(crate) fn allreduce(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.allreduce(problem))
-}
-
 fn radix(problem: &Problem, parameters: &Parameters, level: usize) -> Result<usize> {
     let regions = problem.topology.regions(level);
     Ok(parameters.number("radix", 2..=regions.max(2))?.unwrap_or(2))
 }
 
-fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
+pub(crate) fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
     let level = parameters.level(problem)?;
     let lanes = Lanes::new(&problem.topology, level, radix(problem, parameters, level)?);
     Ok(match shared(parameters)? {

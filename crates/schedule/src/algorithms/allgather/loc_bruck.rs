@@ -20,7 +20,7 @@ use super::windows::{growing, windows_among};
 use crate::algorithms::node::{LOCAL, Movement, Region, Step, either_way, shared, uses_memory};
 use crate::algorithms::seats::{output_of, push_output_of};
 use crate::math::ceil_log;
-use crate::registry::{Cost, Parameter, Parameters, Recipe};
+use crate::registry::{Cost, Parameter, Parameters};
 use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -73,19 +73,7 @@ impl Growth {
     }
 }
 
-pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.allgather(problem))
-}
-
-pub(crate) fn reduce_scatter(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.reduce_scatter(problem))
-}
-
-pub(crate) fn barrier(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.barrier())
-}
-
-fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
+pub(crate) fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
     let plan = Plan { topology: problem.topology.clone(), fan: fan(parameters)?, levels: levels(problem, parameters)? };
     let seats = 0..plan.topology.ranks();
     if shared(parameters)? {

@@ -30,7 +30,7 @@ use self::knowledge::{Blocks, Done, Fetch, Knowledge, MOST_SEATS, count};
 use self::steps::{read, written};
 use super::node::{self, LOCAL, Movement, Region, shared, uses_memory};
 use super::seats::{LEVEL, push_output_of};
-use crate::registry::{Cost, Parameter, Parameters, Recipe};
+use crate::registry::{Cost, Parameter, Parameters};
 use crate::{InlineVec, Problem, Result, Round, Span, Topology};
 
 pub(crate) const NEEDS: &str = "regions of one size";
@@ -50,23 +50,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 /// What to do about steps that do not fit.
 const OTHERS: &str = "name others, which `allhands search` finds";
 
-pub(crate) fn allgather(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.allgather(problem))
-}
-
-pub(crate) fn reduce_scatter(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.reduce_scatter(problem))
-}
-
-pub(crate) fn allreduce(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.allreduce(problem))
-}
-
-pub(crate) fn barrier(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    Ok(movement(problem, parameters)?.barrier())
-}
-
-fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
+pub(crate) fn movement(problem: &Problem, parameters: &Parameters) -> Result<Movement> {
     let composed = Arc::new(Composed::new(problem, parameters)?);
     Ok(match uses_memory(parameters) {
         false => Movement::Messages(Box::new(move |rank| composed.rounds(rank))),
