@@ -29,6 +29,8 @@ pub(crate) struct Comms<Q> {
     /// One more than were removed from the table.
     removed: AtomicU64,
     table: RwLock<Handles<Arc<Member<Q>>>>,
+    /// Communicators that the program has freed, and whose end is still to come: see [`Comms::gone`].
+    freed: Mutex<Vec<Arc<Member<Q>>>>,
     /// What was said of calls that are passed on.
     logged: Mutex<HashSet<Like>>,
     /// What was learned on communicators that are freed.
@@ -46,6 +48,7 @@ impl<Q: Default> Comms<Q> {
             met: AtomicU64::new(0),
             removed: AtomicU64::new(1),
             table: RwLock::default(),
+            freed: Mutex::default(),
             logged: Mutex::default(),
             lessons: Mutex::default(),
         }
@@ -81,6 +84,7 @@ impl<Q: Default> Comms<Q> {
     }
 
     fn meet(&self, handle: Handle, lineage: Option<u64>) -> Result<Arc<Member<Q>>, Unserved> {
+        self.bury();
         let comm = Communicator::of(self.mpi, handle, self.met.fetch_add(1, Ordering::Relaxed))?;
         // Any value but null, which might mean that there is none.
         let value = (&raw const *self).cast_mut().cast::<c_void>();
@@ -121,18 +125,23 @@ impl<Q: Default> Comms<Q> {
         }
     }
 
-    /// The program frees it.
-    pub(crate) fn remove(&self, handle: Handle) {
+    /// MPI tells that the program has freed it. No MPI function is called here: an MPI may tell in the midst of its progress, with
+    /// locks held that the function would take (MPICH 5.0 does where requests have kept the communicator alive). What is left of it ends in [`Comms::bury`].
+    pub(crate) fn gone(&self, handle: Handle) {
         let member = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(&handle);
         self.removed.fetch_add(1, Ordering::AcqRel);
-        if let Some(member) = &member {
+        lock(&self.freed).extend(member);
+    }
+
+    /// Ends what belongs to communicators that are gone, which calls MPI: where the program has called a function that frees or makes one.
+    pub(crate) fn bury(&self) {
+        let freed = std::mem::take(&mut *lock(&self.freed));
+        for member in freed {
             self.observers.forget(&member.comm);
             if let Some(group) = member.made() {
                 lock(group).learned(&mut lock(&self.lessons));
             }
         }
-        // Its end calls MPI, and MPI us: not while the table is locked.
-        drop(member);
     }
 
     /// What was learned on all of them so far. Those that another thread is using are left out: it may wait for what this one does next.
@@ -147,6 +156,7 @@ impl<Q: Default> Comms<Q> {
 
     /// Ends all of ours, in an order that is the same on every rank.
     pub(crate) fn end(&self) {
+        self.bury();
         let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
         self.removed.fetch_add(1, Ordering::AcqRel);
         let mut members: Vec<Arc<Member<Q>>> = table.into_values().collect();

@@ -1,4 +1,4 @@
-//! Operations and datatypes that the program frees: what runs still use goes after them.
+//! What the program frees: operations and datatypes that runs still use go after them, and what we have for a communicator after it.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,10 +6,22 @@ use allhands_call::Object;
 
 use super::own::function;
 use super::session;
+use crate::job::inside;
 use crate::requests::{any_used, defers};
 
 function! { "Op_free" "" (op: *mut c_void), own => freed(Object::Operation, op, own), None }
 function! { "Type_free" "" (datatype: *mut c_void), own => freed(Object::Datatype, datatype, own), None }
+
+function! { "Comm_free" "" (comm: *mut c_void), own => buried(own), None }
+function! { "Comm_disconnect" "" (comm: *mut c_void), own => buried(own), None }
+
+fn buried(own: impl FnOnce() -> c_int) -> c_int {
+    let code = own();
+    if let Some(session) = session::current() {
+        inside(|| session.comms.bury());
+    }
+    code
+}
 
 fn freed(kind: fn(usize) -> Object, place: *mut c_void, own: impl FnOnce() -> c_int) -> c_int {
     if !any_used() {

@@ -226,7 +226,7 @@ impl Session {
 /// A communicator of the program is freed.
 unsafe extern "C" fn gone(comm: Handle, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
     if let Some(session) = SESSION.get() {
-        inside(|| session.comms.remove(session.job.mpi.abi().handle(comm)));
+        inside(|| session.comms.gone(session.job.mpi.abi().handle(comm)));
     }
     0
 }
