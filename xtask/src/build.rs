@@ -1,7 +1,9 @@
 //! Programs that are built once and then launched.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use crate::Result;
 
@@ -20,11 +22,22 @@ pub(crate) fn installed() -> Result<PathBuf> {
     program(&INSTALLED)
 }
 
-/// `cargo build` with these arguments, which name one program; where cargo put it.
+/// `cargo build` with these arguments, which name one program; where cargo put it. Cargo is asked once: who asks again while it
+/// compiles something else would wait for that.
 pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let line = arguments.join(" ");
+    let known = |built: &BTreeMap<String, PathBuf>| built.get(&line).cloned();
+    if let Some(place) = BUILT.lock().ok().and_then(|built| known(&built)) {
+        return Ok(place);
+    }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg("build");
-    built(cargo, arguments)
+    let place = built(cargo, arguments)?;
+    if let Ok(mut built) = BUILT.lock() {
+        built.insert(line, place.clone());
+    }
+    Ok(place)
 }
 
 /// The same by another command than `cargo build`.

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
@@ -15,6 +15,16 @@ use crate::Result;
 const TAG: &str = "XTASK_LAUNCH";
 
 static JOBS: AtomicUsize = AtomicUsize::new(0);
+
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// What a job is refused with after [`stop`].
+pub(crate) const STOPPED: &str = "stopped, since something else has failed";
+
+/// From now on no job is started; whether this was the first to say so.
+pub(crate) fn stop() -> bool {
+    !IS_STOPPED.swap(true, Ordering::Relaxed)
+}
 
 /// How many jobs were started so far.
 pub(crate) fn jobs() -> usize {
@@ -46,6 +56,9 @@ pub(crate) struct Ended {
 
 impl Job {
     pub(crate) fn start(mut command: Command) -> Result<Job> {
+        if IS_STOPPED.load(Ordering::Relaxed) {
+            return Err(STOPPED.into());
+        }
         let tag = format!("{TAG}={}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
         let line = written(&command);
         command.env(TAG, &tag[TAG.len() + 1..]);

@@ -4,61 +4,109 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::conformance::{self, Args};
 use crate::{Result, browser, build, capi, debian, diagnostics, failures, fuzz, header, launch, mpi, preload};
 
-const STEPS: [&[&str]; 7] = [
+/// What compiles, and takes all cores.
+const COMPILING: [&[&str]; 4] = [
     &["fmt", "--all", "--check"],
     &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
     // Some tests run examples as jobs.
     &["build", "--workspace", "--examples"],
+    &["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"],
+];
+
+/// What runs what was compiled, but for the last.
+const RUNNING: [&[&str]; 4] = [
     &["test", "--workspace", "--lib", "--bins", "--tests"],
     &["test", "--workspace", "--doc"],
     // The preload's library has the name of ours.
     &["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"],
-    // loom replaces the atomics of what threads share.
-    &["test", "--package", "allhands", "--lib", "--features", "loom", "models"],
+    // loom replaces the atomics of what threads share; what waits is loom itself, so the rest need not be optimised.
+    &[
+        "test",
+        "--config",
+        "profile.dev.package.allhands.opt-level=0",
+        "--package",
+        "allhands",
+        "--lib",
+        "--features",
+        "loom",
+        "models",
+    ],
 ];
 
 /// The crates that others can depend on.
 const PUBLISHED: [&str; 4] = ["allhands-schedule", "allhands-model", "allhands-mpi", "allhands"];
 
-/// Stops at the first part that fails, and says which; in the end, what there was, how long it took, and what was skipped.
+/// Stops when a part has failed, and says which; in the end, what there was, how long it took, and what was skipped.
 pub(crate) fn test(args: &Args) -> Result<()> {
-    let mut all = Summary::default();
+    let all = Summary::new();
     all.time("installing MPIs", mpi::install)?;
-    let skipped = all.time("SimGrid", || Ok(debian::bring_simgrid()))?;
-    all.skipped.extend(skipped);
+    all.skip(all.time("SimGrid", || Ok(debian::bring_simgrid()))?);
     all.time("the header", header::check)?;
-    for arguments in STEPS {
-        let passed = all.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
-        all.tests += passed;
+    for arguments in COMPILING {
+        all.cargo(arguments)?;
     }
-    let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
-    let pack = [&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat();
-    all.time("cargo package", || cargo(&pack))?;
-    let skipped = all.time("cargo deny", deny)?;
-    all.skipped.extend(skipped);
-    all.time("verify", || verify(&build::command()?, if args.full { "1..64" } else { "1..9" }))?;
-    let program = conformance::build()?;
+    let (command, program) = (build::command()?, conformance::build()?);
     let libraries = args.libraries()?;
-    all.time("conformance", || conformance::run(&program, &libraries, args))?;
-    all.time("failures", || failures::run(&program, &libraries))?;
-    all.time("preload", || preload::run(&libraries, args.full))?;
-    all.time("fuzz", || fuzz::run(&libraries))?;
-    all.time("capi", || capi::run(&libraries))?;
-    all.time("diagnostics", || diagnostics::run(&libraries))?;
-    all.time("browser", browser::run)?;
+    // Jobs wait more than they compute: with tests beside them the cores have work.
+    let tests = || {
+        for arguments in RUNNING {
+            all.cargo(arguments)?;
+        }
+        let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
+        all.cargo(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
+        all.skip(all.time("cargo deny", deny)?);
+        all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))?;
+        all.time("fuzz", || fuzz::run(&libraries))?;
+        all.time("browser", browser::run)
+    };
+    let jobs = || {
+        all.time("conformance", || conformance::run(&program, &libraries, args))?;
+        all.time("failures", || failures::run(&program, &libraries))?;
+        all.time("preload", || preload::run(&libraries, args.full))?;
+        all.time("capi", || capi::run(&libraries))?;
+        all.time("diagnostics", || diagnostics::run(&libraries))
+    };
+    side_by_side([&tests, &jobs])?;
     if args.full {
         all.time("SimGrid", simgrid)?;
     } else {
-        all.skipped.push("numbers of ranks that MPIs have by turns, four fifths of the cells beside SimGrid, and the longest suites (--full runs them)".into());
+        all.skip(["numbers of ranks that MPIs have by turns, four fifths of the cells beside SimGrid, and the longest suites (--full runs them)".into()]);
     }
-    all.libraries = libraries.iter().map(|library| library.name).collect();
-    eprintln!("xtask: {all}");
+    let libraries: Vec<&str> = libraries.iter().map(|library| library.name).collect();
+    eprintln!("xtask: {all} on {}", libraries.join(", "));
     Ok(())
+}
+
+/// Runs two rows of parts at the same time. If one fails, what has gone wrong is said at once, and the other starts no more jobs.
+fn side_by_side(rows: [&(dyn Fn() -> Result<()> + Sync); 2]) -> Result<()> {
+    let run = |row: &(dyn Fn() -> Result<()> + Sync)| {
+        let outcome = row();
+        if let Err(fault) = &outcome
+            && launch::stop()
+        {
+            eprintln!("xtask: {fault}\nxtask: what is under way comes to its end");
+        }
+        outcome
+    };
+    let [one, other] = rows;
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| run(other));
+        let mine = run(one);
+        let theirs = beside.join().unwrap_or_else(|_| Err("a part of the tests has panicked".into()));
+        // Who was stopped has nothing to say.
+        match (mine, theirs) {
+            (Err(fault), Err(stopped)) if stopped == launch::STOPPED => Err(fault),
+            (Err(stopped), Err(fault)) if stopped == launch::STOPPED => Err(fault),
+            (mine, theirs) => mine.and(theirs),
+        }
+    })
 }
 
 /// The comparison with SimGrid alone, with what it has found.
@@ -80,39 +128,56 @@ pub(crate) fn simgrid() -> Result<()> {
 }
 
 /// What was done, and how long each part took.
-#[derive(Default)]
 struct Summary {
-    parts: Vec<(String, Duration)>,
-    tests: usize,
-    libraries: Vec<&'static str>,
-    skipped: Vec<String>,
+    begun: Instant,
+    parts: Mutex<Vec<(String, Duration)>>,
+    tests: AtomicUsize,
+    skipped: Mutex<Vec<String>>,
 }
 
 impl Summary {
-    fn time<T>(&mut self, name: &str, part: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn new() -> Summary {
+        Summary {
+            begun: Instant::now(),
+            parts: Mutex::default(),
+            tests: AtomicUsize::new(0),
+            skipped: Mutex::default(),
+        }
+    }
+
+    fn time<T>(&self, name: &str, part: impl FnOnce() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let outcome = part()?;
-        self.parts.push((name.into(), began.elapsed()));
+        if let Ok(mut parts) = self.parts.lock() {
+            parts.push((name.into(), began.elapsed()));
+        }
         Ok(outcome)
+    }
+
+    /// Runs cargo, and counts the tests that have passed.
+    fn cargo(&self, arguments: &[&str]) -> Result<()> {
+        let passed = self.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
+        self.tests.fetch_add(passed, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn skip(&self, what: impl IntoIterator<Item = String>) {
+        if let Ok(mut skipped) = self.skipped.lock() {
+            skipped.extend(what);
+        }
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds: Duration = self.parts.iter().map(|(_, time)| time).sum();
-        let long = self.parts.iter().filter(|(_, time)| time.as_secs() > 0);
+        let (parts, skipped) =
+            (self.parts.lock().map_err(|_| fmt::Error)?, self.skipped.lock().map_err(|_| fmt::Error)?);
+        let long = parts.iter().filter(|(_, time)| time.as_secs() > 0);
         let long: Vec<String> = long.map(|(name, time)| format!("{name} {}", time.as_secs())).collect();
-        writeln!(f, "seconds: {}", long.join(", "))?;
-        writeln!(f, "skipped: {}", self.skipped.join("; "))?;
-        write!(
-            f,
-            "all passed: {} tests and {} jobs on {} in {} min {} s",
-            self.tests,
-            launch::jobs(),
-            self.libraries.join(", "),
-            seconds.as_secs() / 60,
-            seconds.as_secs() % 60
-        )
+        writeln!(f, "seconds, tests and jobs beside each other: {}", long.join(", "))?;
+        writeln!(f, "skipped: {}", skipped.join("; "))?;
+        let (tests, seconds) = (self.tests.load(Ordering::Relaxed), self.begun.elapsed().as_secs());
+        write!(f, "all passed in {} min {} s: {tests} tests, and {} jobs", seconds / 60, seconds % 60, launch::jobs())
     }
 }
 

@@ -1,7 +1,8 @@
 /* Collectives whose number and times are known: the report of a job is held to what this program prints.
  *
  *   counted counts   every collective, so many times on three communicators and more; prints `count NAME RANKS CALLS`, of all ranks
- *                    together, and `seconds` of a rank in blocking collectives, the mean of all ranks
+ *                    together, `seconds` of a rank in blocking collectives, the mean of all ranks, and `waited RANK SECONDS` in those of
+ *                    the world that nobody leaves before all have come
  *   counted turns    allreduces of 512 bytes to which the last rank comes late; prints `ours` and `mpi`, the seconds that all of them
  *                    would take by those at every turn of one and of the other, the mean of all ranks
  */
@@ -11,7 +12,8 @@
 #include <time.h>
 
 static int rank, ranks;
-static double in_collectives;
+/* Seconds in blocking collectives, and in those of the world that nobody leaves before all have come. */
+static double spent[2];
 
 static void late(long microseconds) {
     struct timespec pause = {0, microseconds * 1000};
@@ -23,11 +25,13 @@ static void told(const char *name, int size, int calls) {
         printf("count %s %d %d\n", name, size, calls * ranks);
 }
 
-#define TIMED(call)                                                                                                    \
+#define TIMED(call, waits)                                                                                             \
     do {                                                                                                               \
         double began = MPI_Wtime();                                                                                    \
         call;                                                                                                          \
-        in_collectives += MPI_Wtime() - began;                                                                         \
+        double took = MPI_Wtime() - began;                                                                             \
+        spent[0] += took;                                                                                              \
+        spent[1] += (waits) ? took : 0;                                                                                \
     } while (0)
 
 /* Every blocking collective, so many times. */
@@ -38,27 +42,28 @@ static void blocking(MPI_Comm comm, int times) {
     memset(send, 0, sizeof send);
     MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &me);
+    int world = comm == MPI_COMM_WORLD;
     for (int i = 0; i < 8; i++) {
         counts[i] = 2, places[i] = 2 * i, bytes[i] = 2 * i * (int)sizeof(int), types[i] = MPI_INT;
     }
     for (int i = 0; i < times; i++) {
-        TIMED(MPI_Barrier(comm));
-        TIMED(MPI_Bcast(send, 2, MPI_INT, 0, comm));
-        TIMED(MPI_Allgather(send, 2, MPI_INT, receive, 2, MPI_INT, comm));
-        TIMED(MPI_Allgatherv(send, 2, MPI_INT, receive, counts, places, MPI_INT, comm));
-        TIMED(MPI_Alltoall(send, 2, MPI_INT, receive, 2, MPI_INT, comm));
-        TIMED(MPI_Alltoallv(send, counts, places, MPI_INT, receive, counts, places, MPI_INT, comm));
-        TIMED(MPI_Alltoallw(send, counts, bytes, types, receive, counts, bytes, types, comm));
-        TIMED(MPI_Allreduce(send, receive, 2, MPI_INT, MPI_SUM, comm));
-        TIMED(MPI_Reduce(send, receive, 2, MPI_INT, MPI_SUM, 0, comm));
-        TIMED(MPI_Reduce_scatter_block(send, receive, 2, MPI_INT, MPI_SUM, comm));
-        TIMED(MPI_Reduce_scatter(send, receive, counts, MPI_INT, MPI_SUM, comm));
-        TIMED(MPI_Gather(send, 2, MPI_INT, receive, 2, MPI_INT, 0, comm));
-        TIMED(MPI_Gatherv(send, 2, MPI_INT, receive, counts, places, MPI_INT, 0, comm));
-        TIMED(MPI_Scatter(send, 2, MPI_INT, receive, 2, MPI_INT, 0, comm));
-        TIMED(MPI_Scatterv(send, counts, places, MPI_INT, receive, 2, MPI_INT, 0, comm));
-        TIMED(MPI_Scan(send, receive, 2, MPI_INT, MPI_SUM, comm));
-        TIMED(MPI_Exscan(send, receive, 2, MPI_INT, MPI_SUM, comm));
+        TIMED(MPI_Barrier(comm), world);
+        TIMED(MPI_Bcast(send, 2, MPI_INT, 0, comm), 0);
+        TIMED(MPI_Allgather(send, 2, MPI_INT, receive, 2, MPI_INT, comm), world);
+        TIMED(MPI_Allgatherv(send, 2, MPI_INT, receive, counts, places, MPI_INT, comm), world);
+        TIMED(MPI_Alltoall(send, 2, MPI_INT, receive, 2, MPI_INT, comm), world);
+        TIMED(MPI_Alltoallv(send, counts, places, MPI_INT, receive, counts, places, MPI_INT, comm), world);
+        TIMED(MPI_Alltoallw(send, counts, bytes, types, receive, counts, bytes, types, comm), world);
+        TIMED(MPI_Allreduce(send, receive, 2, MPI_INT, MPI_SUM, comm), world);
+        TIMED(MPI_Reduce(send, receive, 2, MPI_INT, MPI_SUM, 0, comm), 0);
+        TIMED(MPI_Reduce_scatter_block(send, receive, 2, MPI_INT, MPI_SUM, comm), world);
+        TIMED(MPI_Reduce_scatter(send, receive, counts, MPI_INT, MPI_SUM, comm), world);
+        TIMED(MPI_Gather(send, 2, MPI_INT, receive, 2, MPI_INT, 0, comm), 0);
+        TIMED(MPI_Gatherv(send, 2, MPI_INT, receive, counts, places, MPI_INT, 0, comm), 0);
+        TIMED(MPI_Scatter(send, 2, MPI_INT, receive, 2, MPI_INT, 0, comm), 0);
+        TIMED(MPI_Scatterv(send, counts, places, MPI_INT, receive, 2, MPI_INT, 0, comm), 0);
+        TIMED(MPI_Scan(send, receive, 2, MPI_INT, MPI_SUM, comm), 0);
+        TIMED(MPI_Exscan(send, receive, 2, MPI_INT, MPI_SUM, comm), 0);
     }
     static const char *names[] = {"barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
         "allreduce", "reduce", "reduce_scatter_block", "reduce_scatter", "gather", "gatherv", "scatter", "scatterv",
@@ -73,7 +78,7 @@ static void sizes(void) {
     for (int i = 0; i < 30; i++) {
         if (rank == ranks - 1)
             late(2000);
-        TIMED(MPI_Allreduce(send, receive, 1 << i % 10, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+        TIMED(MPI_Allreduce(send, receive, 1 << i % 10, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), 1);
     }
     told("allreduce", ranks, 30);
 }
@@ -90,7 +95,7 @@ static void requests(void) {
     told("iallreduce", ranks, 4);
     told("ibarrier", ranks, 4);
 #if MPI_VERSION >= 4
-    TIMED(MPI_Allreduce_init(&send, &receive, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    TIMED(MPI_Allreduce_init(&send, &receive, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request), 0);
     for (int i = 0; i < 6; i++) {
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -99,7 +104,7 @@ static void requests(void) {
     told("allreduce_init", ranks, 1);
     told("allreduce_start", ranks, 6);
     for (int i = 0; i < 2; i++)
-        TIMED(MPI_Allreduce_c(&send, &receive, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        TIMED(MPI_Allreduce_c(&send, &receive, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), 1);
     told("allreduce", ranks, 2);
 #endif
 }
@@ -109,7 +114,7 @@ static void neighbors(void) {
     MPI_Comm ring;
     MPI_Cart_create(MPI_COMM_WORLD, 1, size, periodic, 0, &ring);
     for (int i = 0; i < 3; i++)
-        TIMED(MPI_Neighbor_allgather(&send, 1, MPI_INT, receive, 1, MPI_INT, ring));
+        TIMED(MPI_Neighbor_allgather(&send, 1, MPI_INT, receive, 1, MPI_INT, ring), 0);
     told("neighbor_allgather", ranks, 3);
     MPI_Comm_free(&ring);
 }
@@ -118,7 +123,7 @@ static void between(MPI_Comm half) {
     MPI_Comm both;
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < ranks / 2 ? ranks / 2 : 0, 0, &both);
     for (int i = 0; i < 2; i++)
-        TIMED(MPI_Barrier(both));
+        TIMED(MPI_Barrier(both), 0);
     told("barrier", ranks / 2, 2);
     MPI_Comm_free(&both);
 }
@@ -160,7 +165,6 @@ int main(int argc, char **argv) {
         turns();
     } else {
         MPI_Comm half;
-        double mean = 0;
         MPI_Comm_split(MPI_COMM_WORLD, rank / (ranks / 2), rank, &half);
         blocking(MPI_COMM_WORLD, 3);
         blocking(half, 5);
@@ -173,13 +177,17 @@ int main(int argc, char **argv) {
         MPI_Comm_free(&half);
         /* By messages: a collective would be one more. */
         if (rank > 0)
-            MPI_Send(&in_collectives, 1, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
-        for (int other = 1; rank == 0 && other < ranks; other++) {
-            MPI_Recv(&mean, 1, MPI_DOUBLE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            in_collectives += mean;
+            MPI_Send(spent, 2, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
+        double all = spent[0], of[2] = {spent[0], spent[1]};
+        for (int other = 0; rank == 0 && other < ranks; other++) {
+            if (other > 0) {
+                MPI_Recv(of, 2, MPI_DOUBLE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                all += of[0];
+            }
+            printf("waited %d %.9f\n", other, of[1]);
         }
         if (rank == 0)
-            printf("seconds %.9f\n", in_collectives / ranks);
+            printf("seconds %.9f\n", all / ranks);
     }
     if (rank == 0)
         printf("done\n");
