@@ -174,7 +174,7 @@ impl Library {
     pub(crate) fn compile_several(&self, name: &str, sources: &[String]) -> Result<PathBuf> {
         let program = mpi::root().join(format!("target/{name}-{}", self.name));
         let mut command = Command::new("cc");
-        command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers());
+        command.args(["-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-I"]).args(self.headers());
         command.args(sources.iter().map(|source| mpi::root().join(source))).arg(&self.file);
         command.args(["-lpthread", "-Wl,--allow-shlib-undefined"]);
         if sources.iter().any(|source| source.ends_with(".cpp")) {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use crate::bottom::uncompared;
 use crate::compared::Compared;
 use crate::learning::{LEARNED, Learning};
+use crate::sites::{ABOUT_SITES, SITES, SiteRow};
 use crate::table::{CALLS, ESTIMATES, REQUESTS, by, is_estimate, sides, spent, waiting};
 use crate::units::{size, time, up_to};
 use crate::whole::{Row, Share, Whole};
@@ -24,6 +25,7 @@ pub(crate) fn page(whole: &Whole) -> String {
     let title = format!("Collectives of {} ranks", whole.ranks);
     let (bars, calls) = (chart(&whole.shares), calls(whole));
     let (facts, compared, learned) = (facts(whole), compared(whole), learned(whole.learned.as_ref()));
+    let sites = sites(whole);
     let (mpi, bottom) = (escaped(&whole.mpi), escaped(&whole.bottom_line));
     let notes: String = whole.notes().map(|note| format!("<p>{}</p>\n", escaped(&capital(&note)))).collect();
     let waits =
@@ -46,7 +48,7 @@ pub(crate) fn page(whole: &Whole) -> String {
 <p><strong>{bottom}</strong></p>
 {notes}{facts}<h2>Where the time went</h2>
 {waits}<p>Time that a rank spent in each collective, waiting for others included; the mean of all ranks.</p>
-{bars}{compared}{learned}<h2>Calls</h2>
+{bars}{sites}{compared}{learned}<h2>Calls</h2>
 <p>{CALLS}</p>
 {calls}<footer>allhands {version}</footer>
 </main>
@@ -59,18 +61,34 @@ pub(crate) fn page(whole: &Whole) -> String {
     )
 }
 
+/// Where the program calls from, if that is known.
+fn sites(whole: &Whole) -> String {
+    let (shown, _) = whole.shown_sites();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let cells: Vec<[String; 4]> = shown.iter().map(SiteRow::cells).collect();
+    section("Where the program calls from", ABOUT_SITES, &SITES, cells.iter().map(|row| &row[..]))
+}
+
 /// What was learned, if anything was.
 fn learned(learned: Option<&Learning>) -> String {
     let Some(learned) = learned else { return String::new() };
+    let cells: Vec<_> = learned.rows.iter().map(|lesson| lesson.cells()).collect();
+    section("Learned", &learned.summary(), &LEARNED, cells.iter().map(|row| &row[..]))
+}
+
+/// A heading, a sentence and a table.
+fn section<'a>(title: &str, about: &str, headings: &[&str], rows: impl Iterator<Item = &'a [String]>) -> String {
     let row = |cells: &[String], tag: &str| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
         format!("<tr>{cells}</tr>\n")
     };
-    let rows: String = learned.rows.iter().map(|lesson| row(&lesson.cells(), "td")).collect();
-    let headings = row(&LEARNED.map(String::from), "th");
-    let summary = escaped(&learned.summary()).into_owned();
+    let rows: String = rows.map(|cells| row(cells, "td")).collect();
+    let headings: Vec<String> = headings.iter().map(|heading| heading.to_string()).collect();
+    let (headings, about) = (row(&headings, "th"), escaped(about).into_owned());
     format!(
-        "<h2>Learned</h2>\n<p>{summary}</p>\n<div class=\"panel\"><table><thead>{headings}</thead><tbody>{rows}</tbody></table></div>\n"
+        "<h2>{title}</h2>\n<p>{about}</p>\n<div class=\"panel\"><table><thead>{headings}</thead><tbody>{rows}</tbody></table></div>\n"
     )
 }
 

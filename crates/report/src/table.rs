@@ -3,6 +3,7 @@
 use crate::bottom::uncompared;
 use crate::compared::{Compared, Side};
 use crate::learning::{LEARNED, Lesson};
+use crate::sites::{ABOUT_SITES, SITES, SiteRow};
 use crate::units::{time, times, up_to};
 use crate::waits::Wait;
 use crate::whole::{Communicator, Row, Served, Whole};
@@ -27,6 +28,7 @@ pub(crate) fn text(whole: &Whole) -> String {
         text += &wrapped(&format!("the machine: {machine}"), 2);
     }
     text += &calls(whole);
+    text += &called_from(whole);
     text += &comparison(whole);
     if let Some(learned) = &whole.learned {
         text += "\n";
@@ -100,6 +102,23 @@ fn calls(whole: &Whole) -> String {
     }
     if notes.iter().any(|note| is_estimate(note)) {
         text += &wrapped(ESTIMATES, 0);
+    }
+    text
+}
+
+/// Where the program's calls come from; nothing where that is not known.
+fn called_from(whole: &Whole) -> String {
+    let (shown, more) = whole.shown_sites();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}", wrapped(ABOUT_SITES, 0));
+    text += &aligned(SITES, shown.iter().map(SiteRow::cells), 1..3);
+    if more > 0 {
+        text += &format!(
+            "and {} with less time, which ALLHANDS_REPORT=FILE.json has\n",
+            crate::units::counted(more, "place")
+        );
     }
     text
 }

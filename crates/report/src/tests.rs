@@ -39,7 +39,7 @@ fn place() -> RankHost {
 
 fn part(rows: Vec<(Key, Tally)>, compared: Vec<Compared>) -> Part {
     let met = vec![Communicator { id: 0, ranks: 2 }, Communicator { id: 1, ranks: 1 }];
-    Part { place: place(), seconds: 1.0, requests_seconds: 0.05, met, rows, compared }
+    Part { place: place(), seconds: 1.0, requests_seconds: 0.05, met, rows, compared, sites: vec![] }
 }
 
 /// Two ranks: an allreduce that the second comes to late, a bcast that is the MPI's, and requests.
@@ -146,6 +146,34 @@ fn counts_are_by_communicator_and_of_all_ranks() {
     );
     // 0.4 and 0.2 s in allreduces.
     assert!((rows[0].seconds - 0.3).abs() < 1e-12);
+}
+
+#[test]
+fn places_are_added_up_over_ranks_and_the_longest_come_first() {
+    let calls = |collective: &str, offset, calls, seconds| SiteCalls {
+        site: Site { collective: collective.into(), module: "solver".into(), offset },
+        calls,
+        seconds,
+    };
+    let mut parts = parts();
+    parts[0].sites = vec![calls("allreduce", 0x40, 2, 0.2), calls("barrier", 0x80, 1, 0.5)];
+    parts[1].sites = vec![calls("allreduce", 0x40, 3, 0.6)];
+    parts[1].sites.extend((0..12).map(|place| calls("bcast", place, 1, 0.001)));
+    let mut whole = Whole::of(parts, job());
+    whole.locate(|module, offset| {
+        assert_eq!(module, "solver");
+        (offset == 0x40).then(|| "solver.c:214 (step)".into())
+    });
+    let text = whole.text();
+    let told: Vec<&str> =
+        text.lines().skip_while(|line| !line.starts_with("where the program")).skip(2).take(3).collect();
+    assert_eq!(told[0].split_whitespace().collect::<Vec<_>>(), ["collective", "calls", "time", "called", "from"]);
+    assert!(told[1].starts_with("allreduce") && told[1].ends_with("5  400.0 ms  solver.c:214 (step)"), "{text}");
+    assert!(told[2].starts_with("barrier") && told[2].ends_with("1  250.0 ms  solver+0x80"), "{text}");
+    assert!(text.contains("and 2 places with less time"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80));
+    assert!(whole.page().contains("solver.c:214 (step)"));
+    assert_eq!(Whole::parse(&whole.json()).map(|read| read.sites), Ok(whole.sites));
 }
 
 #[test]

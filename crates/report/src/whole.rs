@@ -8,6 +8,7 @@ use crate::bottom::Bottom;
 use crate::compared::{Compared, Instead, weighed};
 use crate::host::{self, Host, Obstacle, RankHost};
 use crate::learning::Learning;
+use crate::sites::{self, SiteCalls, SiteRow};
 use crate::spread::Spread;
 use crate::waits::{Wait, waits};
 
@@ -79,6 +80,8 @@ pub struct Part {
     pub rows: Vec<(Key, Tally)>,
     /// Those that ours and the MPI's own have served by turns.
     pub compared: Vec<Compared>,
+    /// From where they came.
+    pub sites: Vec<SiteCalls>,
 }
 
 /// A row as it is written: the calls of all ranks.
@@ -194,6 +197,9 @@ pub struct Whole {
     pub(crate) communicators: Vec<Communicator>,
     pub(crate) shares: Vec<Share>,
     pub(crate) rows: Vec<Row>,
+    /// From where they were called; nothing in reports of earlier versions.
+    #[serde(default)]
+    pub(crate) sites: Vec<SiteRow>,
     /// Who waits for whom.
     pub(crate) waits: Vec<Wait>,
     pub(crate) compared: Vec<Compared>,
@@ -245,6 +251,7 @@ impl Whole {
             communicators,
             shares: shares(&parts),
             waits: waits(&parts),
+            sites: sites::merged(&parts),
             rows: merged(parts.iter().flat_map(|part| part.rows.iter())),
             compared: weighed(parts.iter().flat_map(|part| part.compared.iter())),
             learned: job.learned,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{MOST, Subject, succeeded};
 use crate::launch::{Ended, launch};
-use crate::{Result, build};
+use crate::{Result, build, mpi};
 
 const PROGRAM: &str = "crates/preload/tests/programs/counted.c";
 const RANKS: usize = 4;
@@ -55,6 +55,7 @@ impl Subject<'_> {
             return Err(wrong("a call was served by us".into()));
         }
         self.times(&ended, &report).map_err(wrong)?;
+        sites(&report).map_err(wrong)?;
         Ok(path)
     }
 
@@ -127,6 +128,26 @@ impl Subject<'_> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{title}: {path}: {error}"))?;
         let report = serde_json::from_str(&text).map_err(|error| format!("{title}: {path}: {error}"))?;
         Ok((ended, report))
+    }
+}
+
+/// The line of the program that calls so many allreduces is known, and every blocking call comes from somewhere.
+fn sites(report: &Value) -> std::result::Result<(), String> {
+    let source = std::fs::read_to_string(mpi::root().join(PROGRAM)).map_err(|error| format!("{PROGRAM}: {error}"))?;
+    let line = source.lines().position(|line| line.contains("1 << i % 10")).ok_or("the program has changed")? + 1;
+    let sites = report["sites"].as_array().ok_or("no places are told")?;
+    let wanted = format!("counted.c:{line} (");
+    let there = |site: &&Value| site["line"].as_str().is_some_and(|told| told.starts_with(&wanted));
+    let calls: Vec<Option<u64>> = sites.iter().filter(there).map(|site| site["calls"].as_u64()).collect();
+    if calls != [Some(30 * RANKS as u64)] {
+        return Err(format!("{wanted} is not told of with {} calls: {calls:?}", 30 * RANKS));
+    }
+    let of_rows = report["collectives_seconds"].as_f64().unwrap_or(0.0);
+    let of_sites: f64 = sites.iter().filter_map(|site| site["seconds"].as_f64()).sum();
+    // What prepares a persistent collective is no place.
+    match (0.95 * of_rows..=1.001 * of_rows).contains(&of_sites) {
+        true => Ok(()),
+        false => Err(format!("{of_sites} s by places, and {of_rows} s in collectives")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The functions that programs call instead of MPI's: what each does with its arguments is written below, in `groups` and `requests`.
 
 mod begin;
+mod caller;
 mod collectives;
 mod complete;
 mod creation;

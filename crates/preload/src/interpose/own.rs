@@ -71,17 +71,8 @@ macro_rules! exported {
                 $body
             }
 
-            #[unsafe(export_name = concat!($prefix, $($name),+))]
-            unsafe extern "C-unwind" fn plain($($arg: $type),*) -> std::ffi::c_int {
-                // SAFETY: the program's arguments.
-                unsafe { ours($($arg),*) }
-            }
-
-            #[unsafe(export_name = concat!($profiling, $($name),+))]
-            unsafe extern "C-unwind" fn profiling($($arg: $type),*) -> std::ffi::c_int {
-                // SAFETY: the program's arguments.
-                unsafe { ours($($arg),*) }
-            }
+            $crate::interpose::caller::entry! { $prefix $($name)+ ($($arg: $type),*) => ours }
+            $crate::interpose::caller::entry! { $profiling $($name)+ ($($arg: $type),*) => ours }
         };
     };
 }

@@ -10,6 +10,7 @@ use allhands_call::{Caller, Communicator, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
+use super::caller;
 use super::recent::recent;
 use super::repeat_call_cache::{Plain, remember, repeat_call};
 use super::session::{self, Session};
@@ -33,6 +34,8 @@ struct Call<'a> {
     bytes: Option<usize>,
     /// When the serving began, if somebody wants to know.
     began: Option<Instant>,
+    /// Where in the program it returns to.
+    from: usize,
     /// Whether there is a plan for it, be it that of calling the MPI's own; then that was logged.
     planned: bool,
     /// Whose turn it is, where ours and the MPI's own are compared.
@@ -72,6 +75,7 @@ pub(super) fn serve(
         on: None,
         bytes: None,
         began,
+        from: caller::address(),
         planned: false,
         turn: None,
         tried: None,
@@ -207,7 +211,7 @@ impl Call<'_> {
     fn note(&self, by: By<'_>) {
         let Some(began) = self.began else { return };
         let (time, turn) = (Some(began.elapsed()), self.turn.map(|turn| (self.collective, turn)));
-        let call = Served { name: self.name, comm: self.on, bytes: self.bytes, by, time, turn };
+        let call = Served { name: self.name, comm: self.on, bytes: self.bytes, by, time, turn, from: self.from };
         self.session.observers.served(&call);
     }
 }

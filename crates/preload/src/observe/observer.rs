@@ -106,6 +106,8 @@ pub(crate) struct Served<'a> {
     pub(crate) time: Option<Duration>,
     /// Of a call that is compared.
     pub(crate) turn: Option<(Collective, Turn)>,
+    /// Where in the program a blocking call returns to; 0 where that is not known.
+    pub(crate) from: usize,
 }
 
 /// What the start of a persistent collective is called in the report: `allreduce_start` of `allreduce_init`.

@@ -10,6 +10,7 @@ use allhands_report::{Communicator, Compared, Key, Part, Side, Spread, Tally, cl
 use allhands_schedule::Collective;
 
 use super::samples::Samples;
+use super::sites::Sites;
 use crate::observe::observer::{By, Served, Turn};
 
 /// The calls of this rank.
@@ -21,6 +22,7 @@ pub(super) struct Calls {
     compared: Mutex<HashMap<CallKind, Sides>>,
     /// In point-to-point and in calls that begin or complete requests.
     requests: Mutex<Duration>,
+    pub(super) sites: Sites,
 }
 
 /// Calls that are compared with each other; of an alltoallv those of all sizes.
@@ -45,6 +47,7 @@ impl Default for Calls {
             rows: Mutex::default(),
             compared: Mutex::default(),
             requests: Mutex::default(),
+            sites: Sites::default(),
         }
     }
 }
@@ -98,6 +101,9 @@ impl Calls {
             tally.why = why.into();
         }
         drop(rows);
+        if let Some(time) = call.time.filter(|_| call.from != 0) {
+            self.sites.note(call.from, call.name, time);
+        }
         if let (Some((collective, turn)), Some(time)) = (call.turn, call.time) {
             self.compares((on, collective, call.bytes), turn, time);
         }
@@ -149,6 +155,7 @@ impl Calls {
                     callers: 1,
                 })
                 .collect(),
+            sites: self.sites.part(),
             ..Part::default()
         }
     }
@@ -189,7 +196,7 @@ mod tests {
         let ours = By::Ours { algorithm: "ring", why: "the caller's wish" };
         let call = |name, by, milliseconds: Option<u64>| {
             let time = milliseconds.map(Duration::from_millis);
-            calls.note(&Served { name, comm: Some(&world), bytes: Some(6), by, time, turn: None });
+            calls.note(&Served { name, comm: Some(&world), bytes: Some(6), by, time, turn: None, from: 0 });
         };
         call("allreduce", ours, Some(1));
         call("allreduce", ours, Some(3));
@@ -213,7 +220,15 @@ mod tests {
         {
             let turn = Some((Collective::Allreduce, Turn { ours: ours_turn, counts }));
             let time = Some(Duration::from_millis(milliseconds));
-            calls.note(&Served { name: "allreduce", comm: Some(&world), bytes: Some(8), by: ours, time, turn });
+            calls.note(&Served {
+                name: "allreduce",
+                comm: Some(&world),
+                bytes: Some(8),
+                by: ours,
+                time,
+                turn,
+                from: 0,
+            });
         }
         let compared = &calls.part().compared[0];
         assert_eq!((compared.calls, compared.ours.calls, compared.mpi.calls), (5.0, 2, 2));

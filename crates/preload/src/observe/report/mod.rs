@@ -3,6 +3,7 @@
 mod calls;
 mod host;
 mod samples;
+mod sites;
 
 use std::io::Write;
 use std::path::Path;
@@ -101,7 +102,9 @@ impl Report {
         let Lessons { machine, unused, .. } = lessons;
         let machine = machine.as_ref().map(Machine::to_string);
         let job = Job { mpi: name, off: self.off, topology, compares: self.compares, machine, unused, learned };
-        write(&Whole::of(parts, job), self.wanted.as_deref());
+        let mut whole = Whole::of(parts, job);
+        whole.locate(|module, offset| self.calls.sites.line(module, offset));
+        write(&whole, self.wanted.as_deref());
         Ok(())
     }
 }
