@@ -142,12 +142,15 @@ fn sites(report: &Value) -> std::result::Result<(), String> {
     if calls != [Some(30 * RANKS as u64)] {
         return Err(format!("{wanted} is not told of with {} calls: {calls:?}", 30 * RANKS));
     }
-    let of_rows = report["collectives_seconds"].as_f64().unwrap_or(0.0);
-    let of_sites: f64 = sites.iter().filter_map(|site| site["seconds"].as_f64()).sum();
     // What prepares a persistent collective is no place.
-    match (0.95 * of_rows..=1.001 * of_rows).contains(&of_sites) {
+    let blocking = |share: &&Value| share["collective"].as_str().is_some_and(|name| !name.ends_with("_init"));
+    let shares = report["shares"].as_array().ok_or("no times are told")?.iter().filter(blocking);
+    let seconds = |of: &Value, name: &str| of[name].as_f64().unwrap_or(0.0);
+    let known: f64 = shares.map(|share| seconds(share, "ours_seconds") + seconds(share, "mpi_seconds")).sum();
+    let placed: f64 = sites.iter().map(|site| seconds(site, "seconds")).sum();
+    match (placed / known - 1.0).abs() < 1e-6 {
         true => Ok(()),
-        false => Err(format!("{of_sites} s by places, and {of_rows} s in collectives")),
+        false => Err(format!("{placed} s by places, and {known} s in blocking collectives")),
     }
 }
 
