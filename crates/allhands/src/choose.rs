@@ -137,7 +137,7 @@ impl fmt::Display for Grounds {
                 if let Some(cores) = cores {
                     write!(f, ", on {cores} {}", if *cores == 1 { "core" } else { "cores" })?;
                 }
-                f.write_str(if *simulated { "" } else { " (too large to be simulated: at a glance)" })
+                f.write_str(if *simulated { "" } else { " (too large to be simulated: a quick estimate)" })
             }
         }
     }

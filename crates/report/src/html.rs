@@ -67,29 +67,20 @@ fn sites(whole: &Whole) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let cells: Vec<[String; 4]> = shown.iter().map(SiteRow::cells).collect();
-    section("Where the program calls from", ABOUT_SITES, &SITES, cells.iter().map(|row| &row[..]))
+    let row = |row: &SiteRow| {
+        let [collective, calls, time, place] = row.cells();
+        vec![word(&collective, ""), number(calls, row.calls), number(time, row.seconds), word(&place, "")]
+    };
+    let table = table(&SITES, shown.iter().map(row));
+    format!("<h2>Where the program calls from</h2>\n<p>{}</p>\n{table}", capital(ABOUT_SITES))
 }
 
 /// What was learned, if anything was.
 fn learned(learned: Option<&Learning>) -> String {
     let Some(learned) = learned else { return String::new() };
-    let cells: Vec<_> = learned.rows.iter().map(|lesson| lesson.cells()).collect();
-    section("Learned", &learned.summary(), &LEARNED, cells.iter().map(|row| &row[..]))
-}
-
-/// A heading, a sentence and a table.
-fn section<'a>(title: &str, about: &str, headings: &[&str], rows: impl Iterator<Item = &'a [String]>) -> String {
-    let row = |cells: &[String], tag: &str| {
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let rows: String = rows.map(|cells| row(cells, "td")).collect();
-    let headings: Vec<String> = headings.iter().map(|heading| heading.to_string()).collect();
-    let (headings, about) = (row(&headings, "th"), escaped(about).into_owned());
-    format!(
-        "<h2>{title}</h2>\n<p>{about}</p>\n<div class=\"panel\"><table><thead>{headings}</thead><tbody>{rows}</tbody></table></div>\n"
-    )
+    let table =
+        table(&LEARNED, learned.rows.iter().map(|lesson| lesson.cells().iter().map(|cell| word(cell, "")).collect()));
+    format!("<h2>Learned</h2>\n<p>{}</p>\n{table}", escaped(&learned.summary()))
 }
 
 /// Text that stands in the page as it is.

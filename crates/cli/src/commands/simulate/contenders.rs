@@ -21,7 +21,7 @@ pub(super) struct Contender {
 
 enum Time {
     Simulated(Estimate),
-    /// In seconds, at a glance.
+    /// In seconds, by a quick estimate.
     Estimated(f64),
 }
 

@@ -22,7 +22,7 @@ use crate::screen;
 /// node share makes them wait. The lower bound is what no algorithm can beat on that machine.
 ///
 /// Of all algorithms each is shown with the setting that `allhands explain` would choose for that size, with messages and with shared
-/// memory. What sends more messages than can be simulated in seconds is estimated at a glance, and marked.
+/// memory. What sends more messages than can be simulated in seconds gets a quick estimate, and is marked.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   allhands simulate allgather --machine lassen --topology 1024x16 --bytes 4..1M

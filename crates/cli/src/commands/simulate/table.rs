@@ -39,7 +39,7 @@ pub(super) fn text(lines: &[SimulatedTime], left_out: &[String], machine: &Machi
     let mut notes =
         vec!["bound: what no algorithm beats there; far: messages between nodes of the busiest rank.".into()];
     if lines.iter().any(|line| line.mode == "estimated") {
-        notes.push("~ is estimated at a glance: it sends too many messages to be simulated in seconds.".into());
+        notes.push("~ is a quick estimate: it sends too many messages to be simulated in seconds.".into());
     }
     if !left_out.is_empty() {
         notes.push(format!("Left out: {}.", left_out.join(", ")));
