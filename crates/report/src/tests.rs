@@ -172,7 +172,13 @@ fn places_are_added_up_over_ranks_and_the_longest_come_first() {
     assert!(told[2].starts_with("barrier") && told[2].ends_with("1  250.0 ms  solver+0x80"), "{text}");
     assert!(text.contains("and 2 places with less time"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
-    assert!(whole.page().contains("solver.c:214 (step)"));
+    let page = whole.page();
+    assert!(page.contains("solver.c:214 (step)"));
+    // The script sorts every table by its headings.
+    assert_eq!(
+        page.matches("<th><button").count() + page.matches("<th class=\"number\"><button").count(),
+        page.matches("<th").count() - page.matches("<thead").count()
+    );
     assert_eq!(Whole::parse(&whole.json()).map(|read| read.sites), Ok(whole.sites));
 }
 

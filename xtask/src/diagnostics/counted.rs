@@ -77,9 +77,9 @@ impl Subject<'_> {
             ("last_rank", "last_seconds", waited.iter().copied().fold(f64::INFINITY, f64::min)),
         ] {
             let told = world[seconds].as_f64().unwrap_or(0.0);
-            // Between the clocks of the program and ours a rank may lose its core.
             let there = world[rank].as_u64().and_then(|rank| waited.get(rank as usize)).copied().unwrap_or(f64::NAN);
-            if !((0.8 * there..=1.02 * there).contains(&told) && (there / extreme - 1.0).abs() < 0.2) {
+            // Between the program's clock and ours a rank may lose its core, and short times are mostly what the report itself takes.
+            if !(told > 0.0 && told <= 1.02 * there && (there / extreme - 1.0).abs() < 0.2) {
                 return Err(format!("{rank} and {seconds} do not fit what ranks waited: {waited:?}"));
             }
         }
