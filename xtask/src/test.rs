@@ -64,13 +64,13 @@ pub(crate) fn test(args: &Args) -> Result<()> {
         all.skip(all.time("cargo deny", deny)?);
         all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))?;
         all.time("fuzz", || fuzz::run(&libraries))?;
-        all.time("browser", browser::run)
+        all.time("browser", browser::run)?;
+        all.time("capi", || capi::run(&libraries))?;
+        all.time("failures", || failures::run(&program, &libraries))
     };
     let jobs = || {
         all.time("conformance", || conformance::run(&program, &libraries, args))?;
-        all.time("failures", || failures::run(&program, &libraries))?;
         all.time("preload", || preload::run(&libraries, args.full))?;
-        all.time("capi", || capi::run(&libraries))?;
         all.time("diagnostics", || diagnostics::run(&libraries))
     };
     side_by_side([&tests, &jobs])?;
