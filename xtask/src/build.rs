@@ -27,8 +27,7 @@ pub(crate) fn installed() -> Result<PathBuf> {
 pub(crate) fn program(arguments: &[&str]) -> Result<PathBuf> {
     static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let line = arguments.join(" ");
-    let known = |built: &BTreeMap<String, PathBuf>| built.get(&line).cloned();
-    if let Some(place) = BUILT.lock().ok().and_then(|built| known(&built)) {
+    if let Some(place) = BUILT.lock().ok().and_then(|built| built.get(&line).cloned()) {
         return Ok(place);
     }
     let mut cargo = Command::new(env!("CARGO"));

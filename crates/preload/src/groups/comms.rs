@@ -146,6 +146,7 @@ impl<Q: Default> Comms<Q> {
 
     /// What was learned on all of them so far. Those that another thread is using are left out: it may wait for what this one does next.
     pub(crate) fn lessons(&self) -> Lessons {
+        self.bury();
         let mut lessons = lock(&self.lessons).clone();
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         for group in table.values().filter_map(|member| member.try_group()) {
