@@ -10,6 +10,8 @@ mod conformance;
 mod debian;
 mod diagnostics;
 mod dist;
+#[cfg(test)]
+mod documentation;
 mod failures;
 mod fortran;
 mod fuzz;

@@ -16,6 +16,7 @@ use allhands_model::{Allowance, Amount, Fit, Machine, Ranked, best_choices, memo
 use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Result, Topology, algorithms};
 
 use crate::learn::LEARN;
+use crate::node::Notebook;
 use crate::server::Server;
 use crate::tuning::Tuning;
 
@@ -46,6 +47,8 @@ pub struct Evidence {
     unused: Vec<String>,
     /// Thread ranks have one for all, so that each question is thought about once.
     decisions: Mutex<HashMap<Question, Decision>>,
+    /// Processes of a node have one notebook for all, so that where they take turns on cores not each of them thinks.
+    notebook: Option<Notebook>,
 }
 
 /// Who serves, and why.
@@ -154,6 +157,17 @@ struct Question {
     library: bool,
     allowance: Allowance,
     graph: Option<Arc<Graph>>,
+}
+
+impl Question {
+    /// Tells it from others, on every rank alike.
+    fn key(&self) -> [u64; 2] {
+        let Question { seating, collective, commutative, identical, class, library, allowance, graph } = self;
+        let graph = graph.as_ref().map(|graph| (graph.edges(), graph.fingerprint()));
+        let asked =
+            format!("{seating:x} {collective} {commutative} {identical} {class} {library} {allowance:?} {graph:?}");
+        [asked.bytes().collect::<Vec<_>>(), asked.bytes().rev().collect()].map(allhands_schedule::hash)
+    }
 }
 
 /// Of blocks in a neighbourhood, for which it is settled whether they are aggregated: powers of eight.
@@ -276,6 +290,7 @@ impl Evidence {
             cores: None,
             unused: Vec::new(),
             decisions: Mutex::default(),
+            notebook: None,
         }
     }
 
@@ -312,6 +327,11 @@ impl Evidence {
     /// This evidence where all ranks together have so many cores, if that is known.
     pub(crate) fn on_cores(self, cores: usize) -> Evidence {
         Evidence { cores: Some(cores).filter(|cores| *cores > 0), ..self }
+    }
+
+    /// This evidence on a node whose ranks, which all have the same, note what they find.
+    pub(crate) fn noted_in(self, notebook: Notebook) -> Evidence {
+        Evidence { notebook: Some(notebook), ..self }
     }
 
     /// This evidence with a machine on which messages take as long as was found out.
@@ -403,12 +423,50 @@ impl Evidence {
         if let Some(known) = decisions.get(&question) {
             return Ok(known.clone());
         }
-        let decision = self.think(problem, question.class, able)?;
+        let decision = self.noted_or_thought(&question, problem, able)?;
         if decisions.len() >= MOST_KNOWN {
             decisions.clear();
         }
         decisions.insert(question, decision.clone());
         Ok(decision)
+    }
+
+    /// What another rank of the node has found, or else what this one finds.
+    fn noted_or_thought(&self, question: &Question, problem: &Problem, able: Abilities) -> Result<Decision> {
+        let think = || self.think(problem, question.class, able);
+        let Some(notebook) = &self.notebook else { return think() };
+        let key = question.key();
+        let noted = notebook.read(key).and_then(|note| self.of_note(&note, problem));
+        if let Some(decision) = noted {
+            return Ok(decision);
+        }
+        let decision = think()?;
+        if let Some(note) = decision.note() {
+            notebook.write(key, &note);
+        }
+        Ok(decision)
+    }
+
+    /// The decision for a problem that a note tells; none if it tells something else, or of somebody who cannot serve just here.
+    fn of_note(&self, note: &str, problem: &Problem) -> Option<Decision> {
+        let mut lines = note.lines();
+        let grounds = match lines.next()?.split_once(' ')? {
+            ("model", simulated) => Grounds::Model {
+                machine: self.machine.name.clone(),
+                cores: self.turns(problem.ranks()),
+                simulated: simulated.parse().ok()?,
+            },
+            ("tuning", cells) => Grounds::Tuning { cells: cells.parse().ok()? },
+            ("learned", cells) => Grounds::Learned { cells: cells.parse().ok()? },
+            _ => return None,
+        };
+        let best = lines.map(|line| {
+            let (time, server) = line.split_once(' ')?;
+            let server = Server::parse(problem.collective, server).ok()?;
+            let serves = server.choice().is_none_or(|choice| choice.prepare(problem).is_ok());
+            serves.then_some((server, f64::from_bits(u64::from_str_radix(time, 16).ok()?)))
+        });
+        Decision::fastest(grounds, best.collect::<Option<_>>()?)
     }
 
     /// Whether so many ranks outnumber the cores that they have.
@@ -576,6 +634,20 @@ impl Decision {
     pub(crate) fn asked(server: Server, learned: Option<&str>) -> Decision {
         let why = learned.map_or(Why::Asked, |why| Why::Learned(why.into()));
         Decision { server, why, best: vec![] }
+    }
+
+    /// In a form that [`Evidence::of_note`] reads on another rank, which has the same evidence; none if it does not rest on any.
+    fn note(&self) -> Option<String> {
+        let Why::Fastest { grounds, .. } = &self.why else { return None };
+        let mut note = match grounds {
+            Grounds::Model { simulated, .. } => format!("model {simulated}"),
+            Grounds::Tuning { cells } => format!("tuning {cells}"),
+            Grounds::Learned { cells } => format!("learned {cells}"),
+        };
+        for (server, time) in &self.best {
+            note += &format!("\n{:x} {server}", time.to_bits());
+        }
+        Some(note)
     }
 
     /// For the fastest of some, if there are any, by their times in microseconds.

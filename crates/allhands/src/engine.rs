@@ -71,6 +71,7 @@ struct Cursor {
 }
 
 /// A meeting, and who comes to it.
+#[derive(Clone)]
 struct Gathering {
     meeting: *const Meeting,
     /// Places in the node, and ranks of the world.
@@ -180,7 +181,10 @@ impl Engine {
             let begin = topology.region(1, topology.region_of(1, rank)).start;
             for (level, place) in meetings.iter_mut().enumerate() {
                 if program.code.contains(&Instruction::Arrive { level }) {
-                    let mut gathering = gathering(level)?;
+                    let mut gathering = match level {
+                        1 => everybody.clone(),
+                        _ => gathering(level)?,
+                    };
                     let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
                     // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
                     gathering.meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };

@@ -373,7 +373,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
         false => Fit::default(),
     };
     let took = began.elapsed();
-    let evidence = evidence(mpi, me, texts, cores, fit);
+    let evidence = evidence(mpi, me, texts, cores, fit, &world);
     if let Some(words) = evidence.fitted_words().filter(|_| me == 0) {
         let nodes = topology.regions(1);
         let plural = if nodes == 1 { "" } else { "s" };
@@ -620,14 +620,14 @@ impl Agreed {
 }
 
 /// What speaks for algorithms on the cores that all ranks have together, where messages take as long as was found out.
-fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize, fit: Fit) -> Arc<Evidence> {
+fn evidence(mpi: &Mpi, me: usize, texts: Texts, cores: usize, fit: Fit, world: &World) -> Arc<Evidence> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let grounds = (texts, cores, fit);
     if let Some((_, evidence)) = known.as_ref().filter(|(known, _)| *known == grounds) {
         return evidence.clone();
     }
     let evidence = Evidence::of_texts(&grounds.0, Some(&version(mpi)), me == 0).on_cores(cores).fitted(fit);
-    let evidence = Arc::new(evidence);
+    let evidence = Arc::new(evidence.noted_in(world.node.notebook()));
     *known = Some((grounds, evidence.clone()));
     evidence
 }

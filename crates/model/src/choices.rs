@@ -124,12 +124,7 @@ pub fn rank_choices(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn best_choices(problem: &Problem, amount: Amount, machine: &Machine, allowance: Allowance) -> Result<Vec<Ranked>> {
-    machine.check()?;
-    let mut always = || true;
-    let mut search = Search::new(problem, amount, machine, (allowance, Effort::ORDINARY), &mut always);
-    search.simulate_promising();
-    search.improve();
-    Ok(search.ranked())
+    searched(problem, amount, machine, (allowance, Effort::ORDINARY), &mut || true)
 }
 
 /// The same for whoever has time: many more settings, and for longer, as long as `go_on` says yes.
@@ -151,8 +146,18 @@ pub fn search_settings(
     allowance: Allowance,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Ranked>> {
+    searched(problem, amount, machine, (allowance, Effort::GREAT), go_on)
+}
+
+fn searched(
+    problem: &Problem,
+    amount: Amount,
+    machine: &Machine,
+    within: (Allowance, Effort),
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Ranked>> {
     machine.check()?;
-    let mut search = Search::new(problem, amount, machine, (allowance, Effort::GREAT), go_on);
+    let mut search = Search::new(problem, amount, machine, within, go_on);
     search.simulate_promising();
     search.improve();
     Ok(search.ranked())
@@ -345,7 +350,7 @@ impl<'a> Search<'a> {
         let mut ranked: Vec<Ranked> = self.candidates.iter().filter_map(rank).collect();
         // Among equals one with a name of its own, and of these the one of the shortest: fewest settings.
         let composed = |choice: &Choice| choice.algorithm.name.starts_with("composed");
-        ranked.sort_by_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
+        ranked.sort_by_cached_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
         sort_by(&mut ranked, |ranked| ranked.seconds);
         ranked
     }

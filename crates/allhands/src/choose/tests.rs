@@ -282,3 +282,45 @@ fn a_machine_that_lies_is_made_to_agree_with_what_was_found() {
         assert!(far_off.len() * 10 <= cells, "{lie}: {far_off:#?}");
     }
 }
+
+/// Whoever reads what another rank of the node has noted finds what he would have found himself, and that is what he goes by.
+#[test]
+fn what_another_rank_has_noted_is_what_this_one_would_find() {
+    let memory = std::sync::Arc::new(crate::node::memory::Mapping::private(Notebook::BYTES).unwrap());
+    let rank = || {
+        let evidence = Evidence::of_texts(&texts(None, None), Some("an MPI"), false).on_cores(2);
+        (evidence.noted_in(Notebook::new(&memory, 0)), Abilities { library: true, ..ABLE })
+    };
+    let ((one, able), (other, _)) = (rank(), rank());
+    for (collective, ranks) in [(Collective::Allreduce, 8), (Collective::Alltoall, 6), (Collective::Bcast, 3)] {
+        let problem = Problem::new(collective, Topology::flat(ranks).unwrap());
+        for bytes in [8, 4096] {
+            let thought = one.choose(7, &problem, bytes, able).unwrap();
+            assert_eq!(other.choose(7, &problem, bytes, able).unwrap(), thought);
+            assert_eq!(other.of_note(&thought.note().unwrap(), &problem), Some(thought));
+        }
+    }
+    // What stands there is followed, and what makes no sense is not.
+    let problem = Problem::new(Collective::Allgather, Topology::flat(5).unwrap());
+    let question = |class| Question {
+        seating: 7,
+        collective: Collective::Allgather,
+        commutative: problem.reduction.commutative,
+        identical: problem.reduction.identical,
+        class,
+        library: true,
+        allowance: able.allowance,
+        graph: None,
+    };
+    let notebook = Notebook::new(&memory, 0);
+    let library = Server::Library;
+    notebook.write(question(8).key(), &format!("model true\n3ff0000000000000 ring\n4000000000000000 {library}"));
+    notebook.write(question(16).key(), "model true\n3ff0000000000000 neighbor-exchange");
+    notebook.write(question(32).key(), "model");
+    let decision = rank().0.choose(7, &problem, 8, able).unwrap();
+    assert_eq!(decision.best, [(Server::parse(Collective::Allgather, "ring").unwrap(), 1.0), (library, 2.0)]);
+    for bytes in [16, 32] {
+        let thought = rank().0.think(&problem, bytes, able).unwrap();
+        assert_eq!(rank().0.choose(7, &problem, bytes, able).unwrap(), thought, "{bytes} bytes");
+    }
+}

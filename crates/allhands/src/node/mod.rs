@@ -1,7 +1,7 @@
 //! Ranks that share memory: threads of one process, or processes of one machine.
 //!
-//! The memory of a node holds a board, a seat for every rank and a channel from every rank to every other. [`Node`] is one
-//! rank's view of it, with its own side of its channels. `channel`, `wakeup` and `meeting` state their protocols with a
+//! The memory of a node holds a board, a seat for every rank, a channel from every rank to every other, chunks that plans use and a notebook. [`Node`] is one
+//! rank's view of it, with its own side of its channels. `channel`, `wakeup`, `meeting` and `notebook` state their protocols with a
 //! memory-ordering argument, and loom checks models of them; `ladder` says how a rank waits.
 
 pub(crate) mod board;
@@ -9,6 +9,7 @@ pub(crate) mod channel;
 pub(crate) mod ladder;
 pub(crate) mod meeting;
 pub(crate) mod memory;
+mod notebook;
 mod peer_memory;
 mod seat;
 pub(crate) mod sync;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use board::{Board, CHUNKS};
 use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
 use memory::Mapping;
+pub(crate) use notebook::Notebook;
 pub(crate) use peer_memory::PeerMemory;
 use seat::{Core, Seat};
 
@@ -114,7 +116,16 @@ fn channel_bytes(body: usize) -> usize {
 impl Node {
     /// How much memory a node of so many ranks has.
     pub(crate) fn bytes(ranks: usize, body: usize) -> usize {
+        Node::after_chunks(ranks, body) + Notebook::BYTES
+    }
+
+    fn after_chunks(ranks: usize, body: usize) -> usize {
         Node::first_chunk(ranks, body) + CHUNKS * CHUNK
+    }
+
+    /// What ranks have thought about, for the others.
+    pub(crate) fn notebook(&self) -> Notebook {
+        Notebook::new(&self.memory, Node::after_chunks(self.ranks, self.body))
     }
 
     /// Where chunks begin, after the board, the seats and the channels. All of it is there only as far as it is touched.

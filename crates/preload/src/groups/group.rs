@@ -154,20 +154,19 @@ impl<Q: Default> Group<Q> {
     ) -> Result<(), Unserved> {
         let Group { plans, comm, queue, .. } = self;
         let shape = plans.at(slot).expect("it was just found, or made");
-        let first = shape.planned.is_empty();
-        let turn = match learns && forced.is_none() {
-            // An MPI may not know of devices.
-            true => {
-                comm.learn(call, (!first).then_some(shape.granted), !device::any(), |exchange| finish(exchange, queue))?
-            }
-            false => None,
-        };
+        let learns = learns && forced.is_none();
+        if shape.planned.is_empty() {
+            let preference = PlanPreference { forced, ..PlanPreference::default() };
+            shape.planned.push(made(comm, queue, call, preference, on_idle)?);
+            self.fresh = true;
+            // Many communicators have one call of a shape: there is something to learn about from the second one on.
+            (shape.serving, shape.rest) = (0, if learns { 0 } else { u64::MAX });
+            return Ok(());
+        }
+        let since = (shape.granted > 0).then_some(shape.granted);
+        // An MPI may not know of devices.
+        let turn = comm.learn(call, since, !device::any(), |exchange| finish(exchange, queue))?;
         let Some(turn) = turn else {
-            if first {
-                let planned = made(comm, queue, call, PlanPreference { forced, ..PlanPreference::default() }, on_idle)?;
-                shape.planned.push(planned);
-                self.fresh = true;
-            }
             (shape.serving, shape.rest) = (0, u64::MAX);
             return Ok(());
         };
@@ -272,7 +271,7 @@ impl<Q: Default> Group<Q> {
     /// What was learned here.
     pub(crate) fn learned(&self, lessons: &mut Lessons) {
         lessons.add(self.comm.topology(), self.comm.lessons());
-        lessons.machine = self.comm.fitted();
+        lessons.machine = lessons.machine.take().or_else(|| self.comm.fitted());
         lessons.unused = self.comm.unused();
         lessons.obstacle = self.comm.obstacle().cloned().or(lessons.obstacle.take());
     }

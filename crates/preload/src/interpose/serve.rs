@@ -194,7 +194,8 @@ impl Call<'_> {
             group.try_beside(&task.call, |lines| requests.on_idle(lines), finish)?;
         }
         self.told = group.told;
-        if let Some(plain) = &plain {
+        // Many communicators have one call.
+        if let Some(plain) = plain.as_ref().filter(|_| !group.fresh) {
             remember(session, self.comm, plain, member, &group, &task);
         }
         Ok(chosen)
