@@ -13,7 +13,7 @@ use allhands_model::Allowance;
 use allhands_schedule::{Choice, Collective, Graph, Prepared, Problem, Reduction, Space, Topology, Written};
 
 use crate::choose::{self, Abilities, Decision, Evidence, Grounds, THREADS, Why};
-use crate::company::{Company, Design, Wanted};
+use crate::company::{Answer, Asked, Company, Design, Wanted};
 use crate::engine::{Connection, Engine, chunk_for};
 use crate::error::{Error, Result};
 use crate::kernels::{Element, Operation, Type};
@@ -138,6 +138,16 @@ struct PlanRequest<'a> {
     on_idle: &'a dyn Fn(),
 }
 
+/// What a design is bound to for one plan.
+struct Binding<'a> {
+    /// Where it was reserved before.
+    place: Option<&'a PlanSlot>,
+    reducer: Option<Arc<dyn Reducer>>,
+    sums: Option<Reproducible>,
+    /// What is done while others are waited for.
+    on_idle: &'a dyn Fn(),
+}
+
 /// What a collective is about besides its amount: a special rank, or who talks to whom.
 #[derive(Default)]
 struct About {
@@ -228,16 +238,6 @@ impl<'a> PlanRequest<'a> {
                 Amount::Listed(counts) => counts.iter().sum::<usize>() / counts.len().max(1),
                 Amount::Own { given, gotten, .. } => mean_of_own(given, gotten),
             }
-    }
-
-    /// Bytes of all blocks together, the same on every rank.
-    fn all_bytes(&self, problem: &Problem) -> usize {
-        let elements = match &self.amount {
-            Amount::Listed(counts) => counts.iter().fold(0usize, |all, &count| all.saturating_add(count)),
-            Amount::Own { .. } => unreachable!("what ranks know alone is no memory of theirs together"),
-            Amount::Each(count) => count.saturating_mul(problem.blocks().unwrap_or(1)),
-        };
-        elements.saturating_mul(self.element.1)
     }
 
     /// What is asked for, the same on every rank, for comparing calls.
@@ -347,8 +347,48 @@ impl Comm {
         options: &Options,
         on_idle: &dyn Fn(),
     ) -> Result<RawPlan> {
+        let plan = |core, own| RawPlan::new(Plan::new(core, self.rank.clone()), own);
+        // Many counts are no small thing to remember, and a plan for them none to make.
+        let small = place.is_none() && matches!(call.amount, Amount::Each(_));
+        let asked = small.then(|| Asked { call: call.clone(), options: options.clone() });
+        let answer = asked.as_ref().and_then(|asked| self.company.answer(asked, &self.evidence.borrow()));
+        if let Some(answer) = answer {
+            return Ok(plan(self.again(answer, on_idle)?, None));
+        }
         let (ask, own) = PlanRequest::raw(call, options, place, on_idle)?;
-        Ok(RawPlan::new(Plan::new(self.core(ask)?, self.rank.clone()), own))
+        let ask = ask.reproducible(self.rank.sums_reproducibly());
+        let (bytes, reducer, sums) = (ask.bytes(), ask.reducer.clone(), ask.sums);
+        let core = self.core(ask)?;
+        // An operation of the caller's belongs to one plan, a file is looked at each time, and there may be a communicator for the library later.
+        let lasts = own.is_none() && (options.only_ours || !options.unshared);
+        let lasts = lasts && options.algorithm.as_deref().and_then(Written::file_of).is_none();
+        if let Some(asked) = asked.filter(|_| lasts) {
+            let _inside = self.rank.enter();
+            if let Some(design) = core.borrow().design() {
+                self.company.remember(asked, Answer { design: design.clone(), bytes, reducer, sums });
+            }
+        }
+        Ok(plan(core, own))
+    }
+
+    /// One more plan like one that was made for these ranks before.
+    fn again(
+        &self,
+        Answer { design, bytes, reducer, sums }: Answer,
+        on_idle: &dyn Fn(),
+    ) -> Result<Rc<RefCell<PlanState>>> {
+        let _inside = self.rank.enter();
+        let core = self.scheduled(&design, Binding { place: None, reducer, sums, on_idle })?;
+        self.tell(design.prepared.problem().collective, bytes, &design.algorithm, &design.reason);
+        Ok(Rc::new(RefCell::new(core)))
+    }
+
+    /// Tells who serves calls like one from now on, if the user wants to know: the first rank speaks for all.
+    fn tell(&self, collective: Collective, bytes: usize, algorithm: &str, why: &str) {
+        if self.company.me == 0 && logs() {
+            let moves = collective != Collective::Barrier;
+            log(collective.name(), moves.then_some(bytes), self.size(), algorithm, why);
+        }
     }
 
     /// See [`RawComm::along_edges`](raw::RawComm::along_edges).
@@ -523,13 +563,7 @@ impl Comm {
             written: written.as_deref().map(check_sum),
         };
         let (collective, bytes) = (ask.collective, ask.bytes());
-        // The first rank speaks for all.
-        let told = |algorithm: &str, why: &str| {
-            if self.company.me == 0 && logs() {
-                let moves = collective != Collective::Barrier;
-                log(collective.name(), moves.then_some(bytes), self.size(), algorithm, why);
-            }
-        };
+        let told = |algorithm: &str, why: &str| self.tell(collective, bytes, algorithm, why);
         let design = match self.company.known(&wanted) {
             Some(design) => design,
             None => {
@@ -561,7 +595,8 @@ impl Comm {
                 design
             }
         };
-        let core = self.scheduled(ask, &design)?;
+        let PlanRequest { place, reducer, sums, on_idle, .. } = ask;
+        let core = self.scheduled(&design, Binding { place, reducer, sums, on_idle })?;
         told(&design.algorithm, &design.reason);
         Ok(Rc::new(RefCell::new(core)))
     }
@@ -696,20 +731,20 @@ impl Comm {
             algorithm,
             server,
             machine: evidence.fitted_words().filter(|_| by_model),
-            _evidence: evidence,
+            evidence,
         })
     }
 
     /// A plan that a schedule of ours performs.
-    fn scheduled(&self, ask: PlanRequest<'_>, design: &Arc<Design>) -> Result<PlanState> {
+    fn scheduled(&self, design: &Arc<Design>, binding: Binding<'_>) -> Result<PlanState> {
         let Design { prepared, apart: program, signature, .. } = &**design;
-        let (PlanSlot { key, transport }, chunk) = match ask.place {
+        let Binding { place, reducer, sums, on_idle } = binding;
+        let (PlanSlot { key, transport }, chunk) = match place {
             Some(place) => (place.clone(), None),
             None => {
                 // All members find the same: they are neighbours, and the size is that of the call.
                 let clear = prepared.shares() && !self.company.apart;
-                let clear =
-                    if clear { chunk_for(&self.company.topology, ask.all_bytes(prepared.problem())) } else { None };
+                let clear = if clear { chunk_for(&self.company.topology, design.all_bytes()) } else { None };
                 let (plan, key, chunk) = self.join(signature, clear)?;
                 (PlanSlot { key, transport: self.mpi_transport(plan)? }, chunk)
             }
@@ -727,12 +762,13 @@ impl Comm {
             operation: signature,
             on_idle: &|| {
                 self.rank.progress();
-                (ask.on_idle)();
+                on_idle();
             },
         };
-        let engine = Engine::new(connection, program, ask.reducer)?;
+        let engine = Engine::new(connection, program, reducer)?;
         let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
-        Ok(PlanState::new(means, ask.sums, self.scope, ask.collective.name(), self.size(), signature))
+        let collective = prepared.problem().collective.name();
+        Ok(PlanState::new(means, sums, self.scope, collective, self.size(), signature))
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see

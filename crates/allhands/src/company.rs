@@ -12,8 +12,11 @@ use crate::choose::Evidence;
 use crate::error::Result;
 use crate::kernels::{Operation, Type};
 use crate::layout::Amount;
+use crate::op::Reducer;
 use crate::plan::Options;
 use crate::program::{Buffers, Program, alike, compile, unexecutable};
+use crate::raw::RawCall;
+use crate::reproducible::Reproducible;
 use crate::server::Server;
 use crate::store::PlanStore;
 use crate::world::World;
@@ -31,7 +34,28 @@ pub(crate) struct Company {
     /// Tells the topology from others.
     pub(crate) seating: u64,
     designs: Mutex<PlanStore<Wanted, Arc<Design>>>,
+    answers: Mutex<PlanStore<Asked, Answer>>,
 }
+
+/// What callers ask for who learn at run time what their elements are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Asked {
+    pub(crate) call: RawCall,
+    pub(crate) options: Options,
+}
+
+/// What plans for them are made from: such a call on a new communicator of the same ranks need not be thought through again.
+#[derive(Clone)]
+pub(crate) struct Answer {
+    pub(crate) design: Arc<Design>,
+    /// Of a block, or of the vector.
+    pub(crate) bytes: usize,
+    pub(crate) reducer: Option<Arc<dyn Reducer>>,
+    pub(crate) sums: Option<Reproducible>,
+}
+
+/// So many answers are remembered.
+const MOST_ANSWERS: u64 = 16;
 
 /// What designs may weigh together: a few dozen on small communicators.
 const MOST_DESIGNED: u64 = 256 << 10;
@@ -76,10 +100,20 @@ pub(crate) struct Design {
     /// What was found out about the machine whose model decided, if it did.
     pub(crate) machine: Option<String>,
     /// What decided.
-    pub(crate) _evidence: Arc<Evidence>,
+    pub(crate) evidence: Arc<Evidence>,
 }
 
 impl Design {
+    /// Bytes of all blocks together, the same on every rank.
+    pub(crate) fn all_bytes(&self) -> usize {
+        let elements = match &self.amount {
+            Amount::Listed(counts) => counts.iter().fold(0usize, |all, &count| all.saturating_add(count)),
+            Amount::Own { .. } => unreachable!("what ranks know alone is no memory of theirs together"),
+            Amount::Each(count) => count.saturating_mul(self.prepared.problem().blocks().unwrap_or(1)),
+        };
+        elements.saturating_mul(self.element)
+    }
+
     /// The program for a run in place, which is to have the messages and the shared memory of the other: engines are connected for that.
     pub(crate) fn in_place(&self) -> Result<&Program> {
         if let Some(program) = self.in_place.get() {
@@ -104,7 +138,20 @@ impl Company {
             me,
             topology,
             designs: Mutex::new(PlanStore::new(MOST_DESIGNED)),
+            answers: Mutex::new(PlanStore::new(MOST_ANSWERS)),
         }
+    }
+
+    /// What was found for a call before, by the same evidence.
+    pub(crate) fn answer(&self, asked: &Asked, evidence: &Arc<Evidence>) -> Option<Answer> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.get(asked).filter(|answer| Arc::ptr_eq(&answer.design.evidence, evidence)).cloned()
+    }
+
+    /// Keeps what was found for a call.
+    pub(crate) fn remember(&self, asked: Asked, answer: Answer) {
+        let (_, gone) = self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(asked, answer, 1);
+        drop(gone);
     }
 
     /// A design that was made before.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::choose::Why;
+use crate::company::Design;
 use crate::error::{Error, Result};
 use crate::kernels::Element;
 use crate::native::Native;
@@ -272,6 +273,14 @@ impl PlanState {
             outcome: None,
             moving: false,
             broken: false,
+        }
+    }
+
+    /// What it was made from, if it is ours.
+    pub(crate) fn design(&self) -> Option<&Arc<Design>> {
+        match &self.means {
+            Means::Schedule(scheduled) => Some(scheduled.design()),
+            Means::Library(_) => None,
         }
     }
 
@@ -920,7 +929,7 @@ mod tests {
 
     fn design<T: Element>(plan: &Plan<T>) -> *const Design {
         match &plan.core.borrow().means {
-            Means::Schedule(scheduled) => scheduled.design(),
+            Means::Schedule(scheduled) => Arc::as_ptr(scheduled.design()),
             Means::Library(_) => unreachable!("threads have none"),
         }
     }

@@ -618,6 +618,60 @@ mod tests {
         .unwrap();
     }
 
+    /// What was found for a call is found again by everything that it depends on: the call, the options, and what decides.
+    #[test]
+    fn a_call_like_an_earlier_one_is_answered_alike_and_others_are_not() {
+        crate::threads(Topology::flat(3).unwrap(), |comm| {
+            let call = |operation: Operation, count| RawCall {
+                collective: Collective::Allreduce,
+                amount: Amount::Each(count),
+                element: Type::I32,
+                operation: Some(operation.into()),
+                root: 0,
+                graph: None,
+            };
+            let sums = |plan: &mut RawPlan, count: usize| -> Result<Vec<i32>> {
+                let (x, mut y) = (vec![2 + comm.rank() as i32; count], vec![0i32; count]);
+                // SAFETY: as many elements as the plan has.
+                unsafe { plan.run(x.as_ptr().cast(), y.as_mut_ptr().cast())? };
+                Ok(y)
+            };
+            let options = [Options::new(), Options::new().algorithm("ring")];
+            for _ in 0..3 {
+                for (asked, algorithm) in options.iter().zip([None, Some("ring")]) {
+                    let mut sum = comm.raw_plan(&call(Operation::Sum, 2), asked, &|| ())?;
+                    let mut product = comm.raw_plan(&call(Operation::Product, 2), asked, &|| ())?;
+                    let mut longer = comm.raw_plan(&call(Operation::Sum, 3), asked, &|| ())?;
+                    assert_eq!((sums(&mut sum, 2)?, sums(&mut product, 2)?), (vec![9; 2], vec![24; 2]));
+                    assert_eq!(sums(&mut longer, 3)?, [9; 3]);
+                    assert!(algorithm.is_none_or(|named| sum.algorithm() == named && sum.why() == "the caller's wish"));
+                    assert!(algorithm.is_some() || sum.why() != "the caller's wish");
+                }
+            }
+            let before = comm.raw_plan(&call(Operation::Sum, 2), &options[0], &|| ())?.why();
+            let cell = crate::tuning::Cell {
+                collective: "allreduce".into(),
+                nodes: 1,
+                ranks_per_node: 3,
+                bytes: 8,
+                times: vec![crate::tuning::Time {
+                    algorithm: "tree".into(),
+                    median_us: 1.0,
+                    p10_us: 1.0,
+                    p90_us: 1.0,
+                    samples: 9,
+                }],
+            };
+            let mut tuning = crate::tuning::Tuning::new("threads");
+            tuning.cells.push(cell);
+            comm.follow(tuning);
+            let after = comm.raw_plan(&call(Operation::Sum, 2), &options[0], &|| ())?;
+            assert_ne!(after.why(), before, "another evidence decides");
+            Ok(())
+        })
+        .unwrap();
+    }
+
     #[test]
     fn a_plan_that_is_dropped_or_started_again_waits_for_its_run() {
         crate::threads(Topology::flat(3).unwrap(), |comm| {

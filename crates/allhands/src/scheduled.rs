@@ -23,7 +23,7 @@ impl Scheduled {
         Scheduled { design, engine }
     }
 
-    pub(crate) fn design(&self) -> &Design {
+    pub(crate) fn design(&self) -> &Arc<Design> {
         &self.design
     }
 

@@ -9,7 +9,7 @@ use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
 use super::own_counts::OwnCounts;
-use super::policy::{Chosen, MOST_WEIGHT, PlanPreference};
+use super::policy::{Chosen, MOST_WEIGHT, PlanPreference, Told};
 use crate::job::Forced;
 use crate::observe::Lessons;
 
@@ -52,7 +52,7 @@ pub(crate) enum FoundPlan {
 #[derive(Default)]
 struct Shape {
     /// Those who have served, or were tried; mostly one.
-    planned: Vec<(Server, Planned)>,
+    planned: Vec<Planned>,
     /// Who serves now.
     serving: usize,
     /// So many calls are served alike before it is asked who is next, of so many.
@@ -66,21 +66,39 @@ struct Shape {
 enum Planned {
     Ours {
         plan: RawPlan,
-        chosen: Arc<Chosen>,
+        told: Told,
     },
     /// The MPI's own is faster, or forced.
     Theirs(Reason),
 }
 
+impl Planned {
+    fn server(&self) -> Server {
+        match self {
+            Planned::Ours { plan, .. } => plan.server(),
+            Planned::Theirs(_) => Server::Library,
+        }
+    }
+}
+
 /// The plan for a call.
 pub(crate) struct Found<'a, Q> {
     pub(crate) plan: &'a mut RawPlan,
-    /// Why it runs what it runs.
-    pub(crate) chosen: &'a Arc<Chosen>,
+    /// What observers are told of it.
+    told: &'a Told,
     /// What is under way beside it.
     pub(crate) queue: &'a mut Q,
     /// Whether it is tried, so that its time is wanted.
     pub(crate) tried: bool,
+    /// Whether it was made for this call.
+    pub(crate) fresh: bool,
+}
+
+impl<Q> Found<'_, Q> {
+    /// Why it runs what it runs.
+    pub(crate) fn chosen(&self) -> Arc<Chosen> {
+        self.told.of(self.plan).clone()
+    }
 }
 
 /// How a plan is found, and others are waited for.
@@ -138,8 +156,10 @@ impl<Q: Default> Group<Q> {
             None => self.ask(slot, call, way)?,
         }
         let shape = self.plans.at(slot).expect("it is still there");
-        match &mut shape.planned[shape.serving].1 {
-            Planned::Ours { plan, chosen } => Ok(Found { plan, chosen, queue: &mut self.queue, tried: self.tried }),
+        match &mut shape.planned[shape.serving] {
+            Planned::Ours { plan, told } => {
+                Ok(Found { plan, told, queue: &mut self.queue, tried: self.tried, fresh: self.fresh })
+            }
             Planned::Theirs(_) if self.tried => Err(Reason::Tried.into()),
             Planned::Theirs(why) => Err(why.clone().into()),
         }
@@ -170,7 +190,7 @@ impl<Q: Default> Group<Q> {
             (shape.serving, shape.rest) = (0, u64::MAX);
             return Ok(());
         };
-        let known = shape.planned.iter().position(|(server, _)| *server == turn.server);
+        let known = shape.planned.iter().position(|planned| planned.server() == turn.server);
         shape.serving = match known {
             Some(known) => known,
             None => {
@@ -264,8 +284,8 @@ impl<Q: Default> Group<Q> {
         self.fresh = own_counts.make(call, preference)?;
         let tells = own_counts.telling(call).is_some();
         self.place = own_counts.place().map(FoundPlan::OwnCounts).filter(|_| !tells);
-        let (plan, chosen) = own_counts.made().expect("it was just found, or made");
-        Ok(Found { plan, chosen, queue: &mut self.queue, tried: false })
+        let (plan, told) = own_counts.made().expect("it was just found, or made");
+        Ok(Found { plan, told, queue: &mut self.queue, tried: false, fresh: self.fresh })
     }
 
     /// What was learned here.
@@ -290,7 +310,7 @@ impl<Q: Default> Group<Q> {
         };
         let shape = self.plans.at(slot)?;
         let rest = shape.rest.checked_sub(1)?;
-        match &mut shape.planned[shape.serving].1 {
+        match &mut shape.planned[shape.serving] {
             Planned::Ours { plan, .. } => {
                 shape.rest = rest;
                 Some(plan)
@@ -312,11 +332,12 @@ fn made<Q>(
     call: &RawCall,
     preference: PlanPreference<'_>,
     on_idle: impl Fn(&mut Q),
-) -> Result<(Server, Planned), Unserved> {
+) -> Result<Planned, Unserved> {
     let queue = RefCell::new(queue);
-    let made = preference.plan(|options| comm.plan_while(call, options, &|| on_idle(&mut queue.borrow_mut())))?;
+    let made =
+        preference.plan_in_silence(|options| comm.plan_while(call, options, &|| on_idle(&mut queue.borrow_mut())))?;
     Ok(match made {
-        Ok((plan, chosen)) => (plan.server(), Planned::Ours { plan, chosen: Arc::new(chosen) }),
-        Err(reason) => (Server::Library, Planned::Theirs(reason)),
+        Ok((plan, fact)) => Planned::Ours { plan, told: Told::later(fact) },
+        Err(reason) => Planned::Theirs(reason),
     })
 }

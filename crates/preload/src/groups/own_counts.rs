@@ -7,12 +7,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
 
 use allhands::raw::{Amount, NodeCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
 use allhands_call::Unserved;
 
-use super::policy::{Chosen, MOST_WEIGHT, PlanPreference};
+use super::policy::{MOST_WEIGHT, PlanPreference, Told};
 use allhands_schedule::{Choice, Collective, Knowledge};
 
 pub(crate) struct OwnCounts {
@@ -20,7 +19,7 @@ pub(crate) struct OwnCounts {
     ranks: usize,
     /// By collective and root: the algorithm, and what tells ranks of a node the sizes of what they carry, if it wants that.
     settled: HashMap<(Collective, usize), (Choice, Option<NodeCounts>)>,
-    plans: PlanStore<RawCall, (RawPlan, Arc<Chosen>)>,
+    plans: PlanStore<RawCall, (RawPlan, Told)>,
     /// The plan of the last call, which the next one often needs again.
     last: Option<Slot>,
 }
@@ -85,8 +84,7 @@ impl OwnCounts {
                     // They have told each other.
                     None => preference.plan(|options| self.place.plan(call, options))??,
                 };
-                let (slot, dropped) =
-                    self.plans.insert(call.clone(), (plan, Arc::new(chosen)), call.weight(self.ranks));
+                let (slot, dropped) = self.plans.insert(call.clone(), (plan, chosen.into()), call.weight(self.ranks));
                 drop(dropped);
                 slot
             }
@@ -96,8 +94,8 @@ impl OwnCounts {
     }
 
     /// The plan of the last call.
-    pub(crate) fn made(&mut self) -> Option<(&mut RawPlan, &Arc<Chosen>)> {
-        self.plans.at(self.last?).map(|(plan, chosen)| (plan, &*chosen))
+    pub(crate) fn made(&mut self) -> Option<(&mut RawPlan, &Told)> {
+        self.plans.at(self.last?).map(|(plan, told)| (plan, &*told))
     }
 
     /// Where the plan of the last call is.

@@ -1,5 +1,8 @@
 //! Which plan serves a call: the best that is known, or what the user wants.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use allhands::raw::{RawCall, RawComm, RawPlan, Reserved};
 use allhands::{Error, Options, Server};
 use allhands_call::{Neighborhood, Reason, Unserved};
@@ -18,9 +21,40 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// That of a plan, after a fact that comes before why it runs what it runs, if there is one.
+    fn of(plan: &RawPlan, fact: Option<&str>) -> Chosen {
+        let why = plan.why();
+        let why = fact.map_or_else(|| why.clone(), |fact| format!("{fact}; {why}"));
+        Chosen { algorithm: plan.algorithm(), why }
+    }
+
     /// As observers are told.
     pub(crate) fn as_server(&self) -> By<'_> {
         By::Ours { algorithm: &self.algorithm, why: &self.why }
+    }
+}
+
+/// What observers are told of a plan, put into words when one wants to know.
+pub(crate) struct Told {
+    /// What comes before why it runs what it runs.
+    fact: Option<String>,
+    chosen: OnceCell<Arc<Chosen>>,
+}
+
+impl Told {
+    pub(super) fn later(fact: Option<String>) -> Told {
+        Told { fact, chosen: OnceCell::new() }
+    }
+
+    /// Of its plan.
+    pub(crate) fn of(&self, plan: &RawPlan) -> &Arc<Chosen> {
+        self.chosen.get_or_init(|| Arc::new(Chosen::of(plan, self.fact.as_deref())))
+    }
+}
+
+impl From<Chosen> for Told {
+    fn from(chosen: Chosen) -> Told {
+        Told { fact: None, chosen: OnceCell::from(Arc::new(chosen)) }
     }
 }
 
@@ -43,12 +77,23 @@ impl PlanPreference<'_> {
         self,
         make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
     ) -> Result<Result<(RawPlan, Chosen), Reason>, Unserved> {
-        let (plan, why) = self.made(make)?;
+        let made = self.plan_in_silence(make)?;
+        Ok(made.map(|(plan, fact)| {
+            let chosen = Chosen::of(&plan, fact.as_deref());
+            (plan, chosen)
+        }))
+    }
+
+    /// The same for who may not want to know: in place of the algorithm, why it is not the one that was named, if so.
+    pub(crate) fn plan_in_silence(
+        self,
+        make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
+    ) -> Result<Result<(RawPlan, Option<String>), Reason>, Unserved> {
+        let (plan, fact) = self.made(make)?;
         if plan.is_library() {
-            return Ok(Err(Reason::Preferred(why.into())));
+            return Ok(Err(Reason::Preferred(Chosen::of(&plan, fact.as_deref()).why.into())));
         }
-        let chosen = Chosen { algorithm: plan.algorithm(), why };
-        Ok(Ok((plan, chosen)))
+        Ok(Ok((plan, fact)))
     }
 
     /// The algorithm for calls like this one, of any counts, of which each rank knows its own: the one that the user names, or one for all such calls. Or why
@@ -94,26 +139,21 @@ impl PlanPreference<'_> {
         Ok((plan, Chosen { algorithm, why }))
     }
 
-    /// A plan, and why it runs what it runs.
-    fn made(self, mut make: impl FnMut(&Options) -> allhands::Result<RawPlan>) -> Result<(RawPlan, String), Unserved> {
+    /// A plan, and why it is not by the algorithm that was named, if so.
+    fn made(
+        self,
+        mut make: impl FnMut(&Options) -> allhands::Result<RawPlan>,
+    ) -> Result<(RawPlan, Option<String>), Unserved> {
         // Where the MPI's own is best, the program's call is passed on to it: such a plan is not run.
         let free = Options::new().unshared(self.unshared).only_ours(true);
-        let mut plan = |options: &Options| {
-            let plan = make(options)?;
-            let why = plan.why();
-            Ok((plan, why))
-        };
         if let Some((server, why)) = self.learned {
-            return Ok(plan(&free.learned(server, why))?);
+            return Ok((make(&free.learned(server, why))?, None));
         }
-        let Some(Forced { server, if_it_can }) = self.forced else { return Ok(plan(&free)?) };
-        match plan(&free.clone().algorithm(&server.to_string())) {
+        let Some(Forced { server, if_it_can }) = self.forced else { return Ok((make(&free)?, None)) };
+        match make(&free.clone().algorithm(&server.to_string())) {
             // Every rank finds the same, before it talks to others.
-            Err(Error::Request(fact)) if *if_it_can => {
-                let (plan, why) = plan(&free)?;
-                Ok((plan, format!("{fact}; {why}")))
-            }
-            planned => Ok(planned?),
+            Err(Error::Request(fact)) if *if_it_can => Ok((make(&free)?, Some(fact.to_string()))),
+            planned => Ok((planned?, None)),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Exchange {
 
     /// What moved the data of the last run.
     pub(super) fn chosen(&mut self) -> Option<&Chosen> {
-        self.plans.made().map(|(_, chosen)| &**chosen)
+        self.plans.made().map(|(plan, told)| &**told.of(plan))
     }
 
     /// Moves the first run of the line on; whether it is through.
