@@ -20,13 +20,10 @@ use crate::world::{Way, World};
 const SHORT: usize = 8;
 
 /// Between nodes: above what most networks send without asking.
-const FAR: Trial = Trial { long: 32 << 10, most: 10, until: Duration::from_millis(5), slowest: f64::MAX };
+const FAR: Trial = Trial { long: 32 << 10, most: 10, time: Duration::from_millis(5), slowest: f64::MAX };
 /// Inside a node: what fits into a slot, and often enough that all slots have been used before. What takes longer than this has waited for a core, not
 /// for a letter.
-const NEAR: Trial = Trial { long: 4 << 10, most: 100, until: Duration::from_millis(1), slowest: 5e-6 };
-/// The first message waits until the other rank has come, or until a connection is made. However long that takes, there is so much time after it.
-const AFTER_THE_FIRST: Duration = Duration::from_micros(500);
-
+const NEAR: Trial = Trial { long: 4 << 10, most: 100, time: Duration::from_millis(1), slowest: 5e-6 };
 /// No plan has sent a message yet, so any tag would do. Every MPI has this one.
 const TAG: i32 = 32_766;
 
@@ -36,8 +33,9 @@ struct Trial {
     long: usize,
     /// So often for each length, if there is time.
     most: u32,
-    /// None is begun so long after all has begun.
-    until: Duration,
+    /// None is begun so long after the first, which may have waited until the other rank had come, or until a connection was made: with Open MPI
+    /// over TCP that takes tens of milliseconds, which the job's first messages would take anyway.
+    time: Duration,
     /// Seconds after which a message says nothing.
     slowest: f64,
 }
@@ -76,7 +74,7 @@ static FOUND: Mutex<Fit> = Mutex::new(Fit { far: None, near: None });
 
 /// What a few messages take, the same on every rank. Collective over a communicator of the world's ranks that nobody else uses.
 pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &Partners) -> Result<Fit> {
-    let (me, begin) = (world.me(), Instant::now());
+    let me = world.me();
     let mut fit = Fit::default();
     if me == 0 {
         fit = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,12 +89,12 @@ pub(super) fn find(mpi: &Mpi, comm: Handle, world: &World, key: u64, partners: &
         && let Way::Near(place) = world.way(other, true)
     {
         let trial = Trial { long: NEAR.long.min(world.node.body()), ..NEAR };
-        fit.near = take_part(&[Letters { world, other, place, key }], &trial, begin, me, fit.near)?;
+        fit.near = take_part(&[Letters { world, other, place, key }], &trial, me, fit.near)?;
     }
     let far: Vec<Messages<'_>> =
         others(&partners.far).into_iter().map(|other| Messages { mpi, comm, other: other as i32 }).collect();
     if !far.is_empty() {
-        fit.far = take_part(&far, &FAR, begin, me, fit.far)?;
+        fit.far = take_part(&far, &FAR, me, fit.far)?;
     }
     if me == 0 {
         *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = fit;
@@ -149,13 +147,7 @@ trait Wire {
 }
 
 /// As one of some ranks: the first one measures, unless it knows from before, and the others, to each of whom it has a wire, answer.
-fn take_part(
-    wires: &[impl Wire],
-    trial: &Trial,
-    begin: Instant,
-    me: usize,
-    known: Option<Measured>,
-) -> Result<Option<Measured>> {
+fn take_part(wires: &[impl Wire], trial: &Trial, me: usize, known: Option<Measured>) -> Result<Option<Measured>> {
     let mut buffer = vec![0; trial.long];
     if me > 0 {
         loop {
@@ -167,7 +159,7 @@ fn take_part(
     }
     let found = match known {
         Some(_) => known,
-        None => measure(wires, trial, begin, &mut buffer)?,
+        None => measure(wires, trial, &mut buffer)?,
     };
     for wire in wires {
         wire.send(&buffer, 0)?;
@@ -177,7 +169,7 @@ fn take_part(
 
 /// The shortest time that a message took, and the shortest gap between those to several. Two short ones are sent to each in any case, the first of which may
 /// make connections; after that, none for which there is no time left, but for one long one, if there is any. Long ones have the greater part of the time.
-fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8]) -> Result<Option<Measured>> {
+fn measure<W: Wire>(wires: &[W], trial: &Trial, buffer: &mut [u8]) -> Result<Option<Measured>> {
     // How long it takes until the first answer has come, and all have.
     let mut ask = |wires: &[W], bytes: usize| -> Result<(Duration, Duration)> {
         let begin = Instant::now();
@@ -189,11 +181,10 @@ fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8
     };
     let (connected, _) = ask(wires, SHORT)?;
     let begun = Instant::now();
-    let time = trial.until.saturating_sub(begun - begin).max(AFTER_THE_FIRST);
     let (first, mut all) = ask(wires, SHORT)?;
     let mut short = connected.min(first);
     for number in 2..trial.most {
-        if begun.elapsed() + short > time / 3 {
+        if begun.elapsed() + short > trial.time / 3 {
             break;
         }
         // By turns alone, and with the others.
@@ -207,7 +198,7 @@ fn measure<W: Wire>(wires: &[W], trial: &Trial, begin: Instant, buffer: &mut [u8
     let mut long: Option<Duration> = None;
     for _ in 0..trial.most {
         // The first is begun whenever there is time left: without it nothing is known of bytes.
-        if begun.elapsed() + long.unwrap_or_default() > time {
+        if begun.elapsed() + long.unwrap_or_default() > trial.time {
             break;
         }
         let (took, _) = ask(&wires[..1], trial.long)?;

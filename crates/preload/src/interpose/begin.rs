@@ -126,7 +126,7 @@ impl RequestCall {
         }
         if prepared || matches!(by, By::Theirs(_)) {
             let (comm, bytes, time) = (seen.comm.as_ref(), seen.bytes, prepared.then_some(took));
-            session.observers.served(&Served { name: self.name, comm, bytes, by, time, turn: None, from: 0 });
+            session.observers.served(&Served { name: self.name, comm, bytes, by, time, turn: None, from: None });
         }
     }
 

@@ -4,6 +4,8 @@
 //! goes on in the function behind it as if that had been called: registers that carry arguments, and the stack, stay as they
 //! are. Who wants to know reads the variable before anything else may call MPI.
 
+use std::num::NonZeroUsize;
+
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .tbss.allhands_caller,\"awT\",@nobits",
@@ -17,8 +19,8 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// Where the last call of a function under MPI's names in this thread returns to; 0 where that is not known.
-pub(super) fn address() -> usize {
+/// Where the last call of a function under MPI's names in this thread returns to, where that is known.
+pub(super) fn address() -> Option<NonZeroUsize> {
     #[cfg(target_arch = "x86_64")]
     {
         let address: usize;
@@ -32,10 +34,10 @@ pub(super) fn address() -> usize {
                 options(nostack, readonly, preserves_flags),
             );
         }
-        address
+        NonZeroUsize::new(address)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    0
+    None
 }
 
 /// A function under a name, which comes in parts, that remembers its caller and goes on in `$ours`.

@@ -1,6 +1,7 @@
 //! From a call of the program to a plan of ours, or to the MPI's own function.
 
 use std::ffi::c_int;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,7 +36,7 @@ struct Call<'a> {
     /// When the serving began, if somebody wants to know.
     began: Option<Instant>,
     /// Where in the program it returns to.
-    from: usize,
+    from: Option<NonZeroUsize>,
     /// Whether there is a plan for it, be it that of calling the MPI's own; then that was logged.
     planned: bool,
     /// Whose turn it is, where ours and the MPI's own are compared.

@@ -44,7 +44,7 @@ pub(super) fn start(session: &Session, requests: &[Handle]) {
         let known = lock(&TABLE).as_ref().and_then(|table| table.get(request).cloned());
         if let Some(Prepared { name, comm, bytes, by }) = known {
             let (name, comm, by) = (started(name), comm.as_ref(), By::Theirs(&by));
-            session.observers.served(&Served { name: &name, comm, bytes, by, time: None, turn: None, from: 0 });
+            session.observers.served(&Served { name: &name, comm, bytes, by, time: None, turn: None, from: None });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What an observer may want to know.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use allhands_call::{CallDescription, Communicator, Unserved};
@@ -106,8 +107,8 @@ pub(crate) struct Served<'a> {
     pub(crate) time: Option<Duration>,
     /// Of a call that is compared.
     pub(crate) turn: Option<(Collective, Turn)>,
-    /// Where in the program a blocking call returns to; 0 where that is not known.
-    pub(crate) from: usize,
+    /// Where in the program a blocking call returns to, where that is known.
+    pub(crate) from: Option<NonZeroUsize>,
 }
 
 /// What the start of a persistent collective is called in the report: `allreduce_start` of `allreduce_init`.

@@ -119,7 +119,7 @@ impl Endings {
             let by = chosen.map_or(By::Nobody, Chosen::as_server);
             let name = if proxy.persistent { Cow::Owned(started(origin.name)) } else { origin.name.into() };
             let (comm, bytes) = (Some(&origin.on), Some(asked.task.bytes));
-            self.observers.served(&Served { name: &name, comm, bytes, by, time: None, turn: None, from: 0 });
+            self.observers.served(&Served { name: &name, comm, bytes, by, time: None, turn: None, from: None });
         }
         if let Err(Unserved::Failed(error)) = outcome {
             let failure = Failure { function: origin.function, comm: origin.comm, error };

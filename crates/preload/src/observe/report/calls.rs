@@ -101,8 +101,8 @@ impl Calls {
             tally.why = why.into();
         }
         drop(rows);
-        if let Some(time) = call.time.filter(|_| call.from != 0) {
-            self.sites.note(call.from, call.name, time);
+        if let (Some(time), Some(from)) = (call.time, call.from) {
+            self.sites.note(from.get(), call.name, time);
         }
         if let (Some((collective, turn)), Some(time)) = (call.turn, call.time) {
             self.compares((on, collective, call.bytes), turn, time);
@@ -196,7 +196,7 @@ mod tests {
         let ours = By::Ours { algorithm: "ring", why: "the caller's wish" };
         let call = |name, by, milliseconds: Option<u64>| {
             let time = milliseconds.map(Duration::from_millis);
-            calls.note(&Served { name, comm: Some(&world), bytes: Some(6), by, time, turn: None, from: 0 });
+            calls.note(&Served { name, comm: Some(&world), bytes: Some(6), by, time, turn: None, from: None });
         };
         call("allreduce", ours, Some(1));
         call("allreduce", ours, Some(3));
@@ -227,7 +227,7 @@ mod tests {
                 by: ours,
                 time,
                 turn,
-                from: 0,
+                from: None,
             });
         }
         let compared = &calls.part().compared[0];
