@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+
 use super::*;
 use crate::node;
 
@@ -39,48 +41,46 @@ fn what_is_known_is_not_found_out_again() {
     assert_eq!(found, [Some(known), None]);
 }
 
-/// A network whose clock stands still but for its own delay: so few messages go over it.
+/// A network on which an answer takes as long as is said for the number of messages before it; and what was sent.
+struct Network<D> {
+    delay: D,
+    sent: RefCell<Vec<usize>>,
+}
+
+fn network<D: Fn(usize) -> Duration>(delay: D) -> Network<D> {
+    Network { delay, sent: RefCell::default() }
+}
+
+impl<D: Fn(usize) -> Duration> Wire for Network<D> {
+    fn send(&self, _: &[u8], bytes: usize) -> Result<()> {
+        self.sent.borrow_mut().push(bytes);
+        Ok(())
+    }
+
+    fn receive(&self, _: &mut [u8]) -> Result<usize> {
+        std::thread::sleep((self.delay)(self.sent.borrow().len() - 1));
+        Ok(SHORT)
+    }
+}
+
 #[test]
 fn a_slow_network_is_tried_twice() {
-    struct Slow(std::cell::RefCell<Vec<usize>>);
-    impl Wire for Slow {
-        fn send(&self, _: &[u8], bytes: usize) -> Result<()> {
-            self.0.borrow_mut().push(bytes);
-            Ok(())
-        }
-        fn receive(&self, _: &mut [u8]) -> Result<usize> {
-            std::thread::sleep(Duration::from_millis(6));
-            Ok(SHORT)
-        }
-    }
-    let slow = Slow(std::cell::RefCell::default());
-    let found = take_part(std::slice::from_ref(&slow), &FAR, 0, None).unwrap().unwrap();
-    assert_eq!(slow.0.into_inner(), [SHORT, SHORT, 0]);
-    assert!(found.seconds >= 2e-3 && found.long.is_none(), "{found:?}");
-    let waited = Slow(std::cell::RefCell::default());
-    assert_eq!(take_part(std::slice::from_ref(&waited), &NEAR, 0, None), Ok(None), "that was no letter's time");
-    assert_eq!(waited.0.into_inner(), [SHORT, SHORT, 0]);
+    let slow = [network(|_| FAR.time + FAR.time / 5)];
+    let found = take_part(&slow, &FAR, 0, None).unwrap().unwrap();
+    assert_eq!(*slow[0].sent.borrow(), [SHORT, SHORT, 0]);
+    assert!(found.seconds >= FAR.time.as_secs_f64() / 2.0 && found.long.is_none(), "{found:?}");
+    let waited = [network(|_| FAR.time)];
+    assert_eq!(take_part(&waited, &NEAR, 0, None), Ok(None), "that was no letter's time");
+    assert_eq!(*waited[0].sent.borrow(), [SHORT, SHORT, 0]);
 }
 
 /// However long it takes until a connection is made, something long is tried after it: without that, nothing is known of bytes.
 #[test]
 fn a_connection_that_takes_long_leaves_time_for_long_messages() {
-    struct Connecting(std::cell::RefCell<Vec<usize>>);
-    impl Wire for Connecting {
-        fn send(&self, _: &[u8], bytes: usize) -> Result<()> {
-            self.0.borrow_mut().push(bytes);
-            Ok(())
-        }
-        fn receive(&self, _: &mut [u8]) -> Result<usize> {
-            let first = self.0.borrow().len() == 1;
-            std::thread::sleep(if first { 4 * FAR.time } else { FAR.time / 4 });
-            Ok(SHORT)
-        }
-    }
     let long = || {
-        let wire = Connecting(std::cell::RefCell::default());
-        let found = take_part(std::slice::from_ref(&wire), &FAR, 0, None).unwrap().unwrap();
-        let sent = wire.0.into_inner();
+        let wire = [network(|before| if before == 0 { 4 * FAR.time } else { FAR.time / 4 })];
+        let found = take_part(&wire, &FAR, 0, None).unwrap().unwrap();
+        let sent = wire[0].sent.borrow();
         assert!(sent.starts_with(&[SHORT, SHORT]) && sent.contains(&FAR.long) == found.long.is_some(), "{sent:?}");
         found.long.is_some()
     };
@@ -91,18 +91,8 @@ fn a_connection_that_takes_long_leaves_time_for_long_messages() {
 /// Answers come one by one, and as long after each other as a wire says.
 #[test]
 fn the_gap_is_that_between_answers() {
-    struct Late(Duration);
-    impl Wire for Late {
-        fn send(&self, _: &[u8], _: usize) -> Result<()> {
-            Ok(())
-        }
-        fn receive(&self, _: &mut [u8]) -> Result<usize> {
-            std::thread::sleep(self.0);
-            Ok(SHORT)
-        }
-    }
-    let wires = [10, 2, 2, 2].map(|millis| Late(Duration::from_millis(millis)));
-    let gap = |wires: &[Late]| take_part(wires, &FAR, 0, None).unwrap().unwrap().gap;
+    let wires = [10, 2, 2, 2].map(|millis| network(move |_| Duration::from_millis(millis)));
+    let gap = |wires: &[Network<_>]| take_part(wires, &FAR, 0, None).unwrap().unwrap().gap;
     assert!(gap(&wires).is_some_and(|gap| gap >= 2e-3), "{:?}", gap(&wires));
     assert_eq!(gap(&wires[..1]), None);
 }
