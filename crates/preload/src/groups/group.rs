@@ -22,6 +22,8 @@ pub(crate) struct Group<Q> {
     place: Option<FoundPlan>,
     /// What serves calls of which each rank knows its own counts.
     own_counts: Option<OwnCounts>,
+    /// Whether it was asked before who serves a call.
+    asked: bool,
     /// Whether the plan of the last call was made for it.
     pub(crate) fresh: bool,
     /// Whether who serves the last call is tried, so that its time is wanted; and who is to be tried beside it.
@@ -120,6 +122,7 @@ impl<Q: Default> Group<Q> {
             last: None,
             place: None,
             own_counts: None,
+            asked: false,
             fresh: false,
             tried: false,
             beside: None,
@@ -172,22 +175,24 @@ impl<Q: Default> Group<Q> {
         call: &RawCall,
         Way { forced, learns, on_idle, finish }: Way<'_, M, F>,
     ) -> Result<(), Unserved> {
-        let Group { plans, comm, queue, .. } = self;
+        let Group { plans, comm, queue, asked, .. } = self;
         let shape = plans.at(slot).expect("it was just found, or made");
         let learns = learns && forced.is_none();
-        if shape.planned.is_empty() {
-            let preference = PlanPreference { forced, ..PlanPreference::default() };
-            shape.planned.push(made(comm, queue, call, preference, on_idle)?);
-            self.fresh = true;
-            // Many communicators have one call of a shape: there is something to learn about from the second one on.
-            (shape.serving, shape.rest) = (0, if learns { 0 } else { u64::MAX });
-            return Ok(());
-        }
+        // Many communicators have one call: there is something to learn about from the second one on.
+        let alone = !std::mem::replace(asked, true);
         let since = (shape.granted > 0).then_some(shape.granted);
-        // An MPI may not know of devices.
-        let turn = comm.learn(call, since, !device::any(), |exchange| finish(exchange, queue))?;
+        let turn = match learns && !alone {
+            // An MPI may not know of devices.
+            true => comm.learn(call, since, !device::any(), |exchange| finish(exchange, queue))?,
+            false => None,
+        };
         let Some(turn) = turn else {
-            (shape.serving, shape.rest) = (0, u64::MAX);
+            if shape.planned.is_empty() {
+                let preference = PlanPreference { forced, ..PlanPreference::default() };
+                shape.planned.push(made(comm, queue, call, preference, on_idle)?);
+                self.fresh = true;
+            }
+            (shape.serving, shape.rest) = (0, if learns && alone { 0 } else { u64::MAX });
             return Ok(());
         };
         let known = shape.planned.iter().position(|planned| planned.server() == turn.server);
