@@ -23,8 +23,10 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// That of a plan, after a fact that comes before why it runs what it runs, if there is one.
     fn of(plan: &RawPlan, fact: Option<&str>) -> Chosen {
-        let why = plan.why();
-        let why = fact.map_or_else(|| why.clone(), |fact| format!("{fact}; {why}"));
+        let why = match fact {
+            Some(fact) => format!("{fact}; {}", plan.why()),
+            None => plan.why(),
+        };
         Chosen { algorithm: plan.algorithm(), why }
     }
 
