@@ -16,7 +16,9 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
-        let layout = Layout::from_size_align(bytes.max(1), 64).expect("a size that fits into memory");
+        // What is shorter than a line need not begin one, but must not cross into the next.
+        let align = bytes.max(1).checked_next_power_of_two().map_or(64, |power| power.clamp(16, 64));
+        let layout = Layout::from_size_align(bytes.max(1), align).expect("a size that fits into memory");
         // SAFETY: the size is not zero.
         let at = unsafe { std::alloc::alloc_zeroed(layout) };
         if at.is_null() {

@@ -26,7 +26,7 @@ use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Means, Options, Plan, PlanState};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
-use crate::raw::{self, RawCall, RawOperation, RawPlan};
+use crate::raw::{self, Fellows, RawCall, RawOperation, RawPlan};
 use crate::reproducible::Reproducible;
 use crate::scheduled::Scheduled;
 use crate::server::Server;
@@ -290,6 +290,32 @@ impl Comm {
         Comm::new(rank, (id, id), company, far, evidence)
     }
 
+    /// Its ranks.
+    pub(crate) fn fellows(&self) -> Fellows {
+        Fellows { rank: self.rank.clone(), company: self.company.clone() }
+    }
+
+    /// See [`RawComm::is_renewable`](raw::RawComm::is_renewable).
+    pub(crate) fn is_renewable(&mut self) -> bool {
+        let _inside = self.rank.enter();
+        self.is_derived()
+            && self.far.is_none()
+            && self.library.borrow().is_none()
+            && self.cache.borrow().is_empty()
+            && self.learning.borrow().is_none()
+            && self.written.borrow().is_empty()
+    }
+
+    /// Becomes another communicator of the same ranks, as if it were new.
+    pub(crate) fn renew(&mut self, id: u64, Fellows { rank, company }: &Fellows) -> bool {
+        let same = Arc::ptr_eq(company, &self.company) && Arc::ptr_eq(rank, &self.rank);
+        let Some(origin) = rank.origin.as_ref().filter(|_| same && self.is_renewable()) else { return false };
+        (self.id, self.scope) = (id, id);
+        *self.evidence.borrow_mut() = origin.evidence.clone();
+        self.plans_made.set(0);
+        true
+    }
+
     fn new(
         rank: Arc<RankState>,
         (id, scope): (u64, u64),
@@ -357,7 +383,7 @@ impl Comm {
         }
         let (ask, own) = PlanRequest::raw(call, options, place, on_idle)?;
         let ask = ask.reproducible(self.rank.sums_reproducibly());
-        let (bytes, reducer, sums) = (ask.bytes(), ask.reducer.clone(), ask.sums);
+        let (reducer, sums) = (ask.reducer.clone(), ask.sums);
         let core = self.core(ask)?;
         // An operation of the caller's belongs to one plan, a file is looked at each time, and there may be a communicator for the library later.
         let lasts = own.is_none() && (options.only_ours || !options.unshared);
@@ -365,21 +391,17 @@ impl Comm {
         if let Some(asked) = asked.filter(|_| lasts) {
             let _inside = self.rank.enter();
             if let Some(design) = core.borrow().design() {
-                self.company.remember(asked, Answer { design: design.clone(), bytes, reducer, sums });
+                self.company.remember(asked, Answer { design: design.clone(), reducer, sums });
             }
         }
         Ok(plan(core, own))
     }
 
     /// One more plan like one that was made for these ranks before.
-    fn again(
-        &self,
-        Answer { design, bytes, reducer, sums }: Answer,
-        on_idle: &dyn Fn(),
-    ) -> Result<Rc<RefCell<PlanState>>> {
+    fn again(&self, Answer { design, reducer, sums }: Answer, on_idle: &dyn Fn()) -> Result<Rc<RefCell<PlanState>>> {
         let _inside = self.rank.enter();
         let core = self.scheduled(&design, Binding { place: None, reducer, sums, on_idle })?;
-        self.tell(design.prepared.problem().collective, bytes, &design.algorithm, &design.reason);
+        self.tell(design.prepared.problem().collective, design.bytes(), &design.algorithm, &design.reason);
         Ok(Rc::new(RefCell::new(core)))
     }
 
@@ -737,8 +759,35 @@ impl Comm {
 
     /// A plan that a schedule of ours performs.
     fn scheduled(&self, design: &Arc<Design>, binding: Binding<'_>) -> Result<PlanState> {
-        let Design { prepared, apart: program, signature, .. } = &**design;
         let Binding { place, reducer, sums, on_idle } = binding;
+        self.connected(design, place, on_idle, |connection| {
+            let engine = Engine::new(connection, &design.apart, reducer)?;
+            let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
+            let collective = design.prepared.problem().collective.name();
+            Ok(PlanState::new(means, sums, self.scope, collective, self.size(), &design.signature))
+        })
+    }
+
+    /// See [`RawComm::adopt`](raw::RawComm::adopt).
+    pub(crate) fn adopt(&self, plan: &RefCell<PlanState>, on_idle: &dyn Fn()) -> Result<bool> {
+        let _inside = self.rank.enter();
+        let mut plan = plan.borrow_mut();
+        let design = plan.design().filter(|design| Arc::ptr_eq(&design.evidence, &self.evidence.borrow())).cloned();
+        let Some(design) = design else { return Ok(false) };
+        self.connected(&design, None, on_idle, |connection| plan.reconnect(self.scope, connection))?;
+        self.tell(design.prepared.problem().collective, design.bytes(), &design.algorithm, &design.reason);
+        Ok(true)
+    }
+
+    /// Connects something to what the other ranks make from a design, at a place or at that of the next plan.
+    fn connected<R>(
+        &self,
+        design: &Design,
+        place: Option<&PlanSlot>,
+        on_idle: &dyn Fn(),
+        connect: impl FnOnce(Connection<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let Design { prepared, signature, .. } = design;
         let (PlanSlot { key, transport }, chunk) = match place {
             Some(place) => (place.clone(), None),
             None => {
@@ -753,9 +802,7 @@ impl Comm {
             world: self.rank.world.clone(),
             scope: self.scope,
             key,
-            members: self.company.members.clone(),
-            rank: self.company.me,
-            topology: &self.company.topology,
+            company: &self.company,
             transport,
             shares: prepared.shares(),
             chunk,
@@ -765,10 +812,7 @@ impl Comm {
                 on_idle();
             },
         };
-        let engine = Engine::new(connection, program, reducer)?;
-        let means = Means::Schedule(Box::new(Scheduled::new(design.clone(), engine)));
-        let collective = prepared.problem().collective.name();
-        Ok(PlanState::new(means, sums, self.scope, collective, self.size(), signature))
+        connect(connection)
     }
 
     /// Compares a plan with what the neighbours ask for; its number and the key of its messages, and a chunk of memory: see

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use allhands_schedule::{Collective, Graph, Prepared, Schedule, Topology};
 
 use crate::choose::Evidence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Operation, Type};
 use crate::layout::Amount;
 use crate::op::Reducer;
@@ -19,7 +19,7 @@ use crate::raw::RawCall;
 use crate::reproducible::Reproducible;
 use crate::server::Server;
 use crate::store::PlanStore;
-use crate::world::World;
+use crate::world::{Way, World};
 
 /// Ranks in an order.
 pub(crate) struct Company {
@@ -33,8 +33,18 @@ pub(crate) struct Company {
     pub(crate) apart: bool,
     /// Tells the topology from others.
     pub(crate) seating: u64,
+    /// Who comes to this rank's meetings at each level, found when it is needed.
+    attendees: Box<[OnceLock<Arc<Attendees>>]>,
     designs: Mutex<PlanStore<Wanted, Arc<Design>>>,
     answers: Mutex<PlanStore<Asked, Answer>>,
+}
+
+/// Who comes to a meeting of ranks that share memory.
+pub(crate) struct Attendees {
+    /// Their places in the node.
+    pub(crate) places: Box<[usize]>,
+    /// Their ranks in the world.
+    pub(crate) ranks: Box<[usize]>,
 }
 
 /// What callers ask for who learn at run time what their elements are.
@@ -48,8 +58,6 @@ pub(crate) struct Asked {
 #[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) design: Arc<Design>,
-    /// Of a block, or of the vector.
-    pub(crate) bytes: usize,
     pub(crate) reducer: Option<Arc<dyn Reducer>>,
     pub(crate) sums: Option<Reproducible>,
 }
@@ -104,6 +112,14 @@ pub(crate) struct Design {
 }
 
 impl Design {
+    /// Bytes of a block, or of the vector; of all of them where they differ.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.amount {
+            Amount::Each(count) => count.saturating_mul(self.element),
+            _ => self.all_bytes(),
+        }
+    }
+
     /// Bytes of all blocks together, the same on every rank.
     pub(crate) fn all_bytes(&self) -> usize {
         let elements = match &self.amount {
@@ -133,6 +149,7 @@ impl Company {
         Company {
             shares: world.share_memory(&members, &topology),
             apart: world.apart(&members, &topology),
+            attendees: (0..=topology.depth().max(1)).map(|_| OnceLock::new()).collect(),
             seating: allhands_schedule::hash(topology.to_string().into_bytes()),
             members,
             me,
@@ -140,6 +157,27 @@ impl Company {
             designs: Mutex::new(PlanStore::new(MOST_DESIGNED)),
             answers: Mutex::new(PlanStore::new(MOST_ANSWERS)),
         }
+    }
+
+    /// How a member is reached.
+    pub(crate) fn way(&self, world: &World, member: usize) -> Way {
+        let node = |member| self.topology.region_of(1, member);
+        world.way(self.members[member], node(member) == node(self.me))
+    }
+
+    /// Who comes to this rank's meetings at a level; an error if some of them share no memory.
+    pub(crate) fn attendees(&self, world: &World, level: usize) -> Result<Arc<Attendees>> {
+        if let Some(known) = self.attendees[level].get() {
+            return Ok(known.clone());
+        }
+        let region = self.topology.region_of(level, self.me);
+        let place = |member| match self.way(world, member) {
+            Way::Near(place) => Ok(place),
+            Way::Far => Err(Error::Apart { rank: self.members[self.me], other: self.members[member] }),
+        };
+        let places = self.topology.members(level, region).map(place).collect::<Result<_>>()?;
+        let ranks = self.topology.members(level, region).map(|member| self.members[member]).collect();
+        Ok(self.attendees[level].get_or_init(|| Arc::new(Attendees { places, ranks })).clone())
     }
 
     /// What was found for a call before, by the same evidence.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use allhands_schedule::{Combine, Topology};
 
 use crate::buffer::Buffer;
+use crate::company::{Attendees, Company};
 use crate::error::{Error, Result};
 use crate::mpi_transport::{self, MpiTransport};
 use crate::node::channel::{Reading, Revoked};
@@ -71,12 +72,9 @@ struct Cursor {
 }
 
 /// A meeting, and who comes to it.
-#[derive(Clone)]
 struct Gathering {
     meeting: *const Meeting,
-    /// Places in the node, and ranks of the world.
-    places: Vec<usize>,
-    ranks: Vec<usize>,
+    attendees: Arc<Attendees>,
 }
 
 /// What the ranks of a node share for one plan: meetings, and two segments of memory that runs use in turn.
@@ -102,9 +100,7 @@ pub(crate) struct Connection<'a> {
     /// Whose failure concerns it.
     pub(crate) scope: u64,
     pub(crate) key: u64,
-    pub(crate) members: Arc<[usize]>,
-    pub(crate) rank: usize,
-    pub(crate) topology: &'a Topology,
+    pub(crate) company: &'a Company,
     pub(crate) transport: Option<MpiTransport>,
     /// Whether the ranks of a node need memory together.
     pub(crate) shares: bool,
@@ -115,17 +111,63 @@ pub(crate) struct Connection<'a> {
     pub(crate) on_idle: &'a dyn Fn(),
 }
 
+impl Connection<'_> {
+    /// The memory that the ranks of this node share for a program, if they do, and where they meet in it, by level.
+    fn share(&mut self, program: &Program, meetings: &mut Vec<Option<Gathering>>) -> Result<Option<Common>> {
+        if !self.shares {
+            return Ok(None);
+        }
+        let chunk = self.chunk.take();
+        let Connection { ref world, company, scope, key, operation, on_idle, .. } = *self;
+        let (rank, topology) = (company.me, &company.topology);
+        let everybody = company.attendees(world, 1)?;
+        let seats = everybody.places.len();
+        let (first, each, memory) = match chunk {
+            Some(chunk) => {
+                let (first, each) = halves(topology, seats);
+                if program.shared > each {
+                    let reason = format!("a plan needs {} bytes in common where {each} were expected", program.shared);
+                    world.fail(scope, &reason);
+                    return Err(Error::Memory { reason });
+                }
+                (first, each, SegmentLease::Chunk(chunk))
+            }
+            None => {
+                let first = meetings_bytes(topology, seats).next_multiple_of(4096);
+                // The two segments begin on lines of their own.
+                let size = |need: usize| first + 2 * need.next_multiple_of(128);
+                let (places, bytes) = (&everybody.places, program.shared);
+                let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, on_idle };
+                let (need, memory) = world.share(&need, size)?;
+                (first, need.next_multiple_of(128), memory)
+            }
+        };
+        let begin = topology.region(1, topology.region_of(1, rank)).start;
+        for level in 0..=topology.depth() {
+            let meets = program.code.contains(&Instruction::Arrive { level });
+            let gathering = |attendees| {
+                let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
+                // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
+                let meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
+                Gathering { meeting, attendees }
+            };
+            meetings.push(if meets { Some(gathering(company.attendees(world, level)?)) } else { None });
+        }
+        Ok(Some(Common { memory, first, each }))
+    }
+}
+
 impl Engine {
     /// Connects a program to those of the other ranks.
     pub(crate) fn new(
-        connection: Connection<'_>,
+        mut connection: Connection<'_>,
         program: &Program,
         reducer: Option<Arc<dyn Reducer>>,
     ) -> Result<Engine> {
-        let Connection { world, scope, key, members, rank, topology, transport, shares, chunk, operation, on_idle } =
-            connection;
-        let node = topology.region_of(1, rank);
-        let way = |peer: usize| world.way(members[peer], topology.region_of(1, peer) == node);
+        let mut meetings = Vec::new();
+        let common = connection.share(program, &mut meetings)?;
+        let Connection { world, key, company, transport, .. } = connection;
+        let way = |peer: usize| company.way(&world, peer);
         let outlet = |message: &Message| match way(message.peer) {
             Way::Far => Outlet::Far(mpi_transport::Message::new(message.peer)),
             Way::Near(to) if refers(&world.node, message) => {
@@ -139,64 +181,10 @@ impl Engine {
         };
         let (sends, takes) =
             (program.sends.iter().map(outlet).collect(), program.takes.iter().map(inlet).collect::<Vec<_>>());
-        let gathering = |level: usize| -> Result<Gathering> {
-            let region = topology.region_of(level, rank);
-            let mut gathering = Gathering { meeting: std::ptr::null(), places: vec![], ranks: vec![] };
-            for member in topology.members(level, region) {
-                let Way::Near(place) = way(member) else {
-                    return Err(Error::Apart { rank: members[rank], other: members[member] });
-                };
-                gathering.places.push(place);
-                gathering.ranks.push(members[member]);
-            }
-            Ok(gathering)
-        };
-        let depth = topology.depth();
-        let mut meetings: Vec<Option<Gathering>> = (0..=depth).map(|_| None).collect();
-        let mut common = None;
-        if shares {
-            let everybody = gathering(1)?;
-            let seats = everybody.places.len();
-            let (first, each, memory) = match chunk {
-                Some(chunk) => {
-                    let (first, each) = halves(topology, seats);
-                    if program.shared > each {
-                        let reason =
-                            format!("a plan needs {} bytes in common where {each} were expected", program.shared);
-                        world.fail(scope, &reason);
-                        return Err(Error::Memory { reason });
-                    }
-                    (first, each, SegmentLease::Chunk(chunk))
-                }
-                None => {
-                    let first = meetings_bytes(topology, seats).next_multiple_of(4096);
-                    // The two segments begin on lines of their own.
-                    let size = |need: usize| first + 2 * need.next_multiple_of(128);
-                    let (places, bytes) = (&everybody.places, program.shared);
-                    let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, on_idle };
-                    let (need, memory) = world.share(&need, size)?;
-                    (first, need.next_multiple_of(128), memory)
-                }
-            };
-            let begin = topology.region(1, topology.region_of(1, rank)).start;
-            for (level, place) in meetings.iter_mut().enumerate() {
-                if program.code.contains(&Instruction::Arrive { level }) {
-                    let mut gathering = match level {
-                        1 => everybody.clone(),
-                        _ => gathering(level)?,
-                    };
-                    let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
-                    // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
-                    gathering.meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
-                    *place = Some(gathering);
-                }
-            }
-            common = Some(Common { memory, first, each });
-        }
         Ok(Engine {
+            members: company.members.clone(),
             world,
             key,
-            members,
             transport,
             pending: Vec::with_capacity(program.sends.len()),
             unasked: Vec::with_capacity(program.sends.len()),
@@ -215,6 +203,34 @@ impl Engine {
             same: false,
             looks: 1,
         })
+    }
+
+    /// Lets go of the memory that it shares with the others of its node: nothing runs before it is [connected anew](Engine::reconnect).
+    /// Whether it can be, which it cannot where MPI carries messages.
+    pub(crate) fn disconnect(&mut self) -> bool {
+        self.meetings.clear();
+        self.common = None;
+        self.transport.is_none()
+    }
+
+    /// Connects a program to those of the other ranks once more, as if it were new.
+    pub(crate) fn reconnect(&mut self, mut connection: Connection<'_>, program: &Program) -> Result<()> {
+        self.common = connection.share(program, &mut self.meetings)?;
+        for outlet in &mut self.sends {
+            match outlet {
+                Outlet::Letters { cursor, done, .. } => (*cursor, *done) = (Cursor::default(), true),
+                Outlet::Reference { pieces, number, .. } => {
+                    pieces.clear();
+                    *number = None;
+                }
+                Outlet::Far(_) => unreachable!("what MPI carries is not connected anew"),
+            }
+        }
+        self.pending.clear();
+        self.unasked.clear();
+        (self.key, self.run, self.at, self.gate, self.same) = (connection.key, 0, usize::MAX, 0, false);
+        self.cursor = Cursor::default();
+        Ok(())
     }
 
     /// Makes room for a program that needs more scratch.
@@ -296,7 +312,7 @@ impl Engine {
             | Instruction::TakeCombine(message, _)
             | Instruction::TakeWith { message, .. } => peer(program.takes[*message].peer),
             Instruction::Await { level } => {
-                self.meetings[*level].as_ref()?.ranks.iter().copied().find(|&other| gone(other))
+                self.meetings[*level].as_ref()?.attendees.ranks.iter().copied().find(|&other| gone(other))
             }
             _ => None,
         }
@@ -400,10 +416,10 @@ impl Engine {
             Instruction::Arrive { level } => {
                 let gathering = self.meetings[*level].as_ref().expect("connected for every level it meets at");
                 // SAFETY: the meeting is in memory that the plan holds.
-                let (gate, last) = unsafe { &*gathering.meeting }.arrive(gathering.places.len() as u32);
+                let (gate, last) = unsafe { &*gathering.meeting }.arrive(gathering.attendees.places.len() as u32);
                 if last {
                     let me = self.world.node.me();
-                    let others = gathering.places.iter().filter(|&&place| place != me);
+                    let others = gathering.attendees.places.iter().filter(|&&place| place != me);
                     others.for_each(|&place| self.world.node.wake(place));
                 }
                 self.gate = gate;

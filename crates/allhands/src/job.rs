@@ -27,6 +27,7 @@ use crate::mpi_transport::{Communicator, Job, Lane};
 use crate::node::memory::{Address, Mapping, Offer, longest_file};
 use crate::node::{Node, PeerMemory, readable};
 use crate::rank::{Origin, RankState};
+use crate::raw::Fellows;
 use crate::switch::switched;
 use crate::world::World;
 
@@ -66,7 +67,7 @@ pub fn mpi<R>(body: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
         mpi.init(if wants_thread(wanted.as_deref())? { ThreadLevel::Multiple } else { ThreadLevel::Funneled })?;
     }
     mpi.check_launcher(mpi.comm_size(mpi.world())?)?;
-    let comm = join(mpi, mpi.world(), None)?;
+    let comm = join(mpi, mpi.world())?;
     let end = (!comm.is_derived()).then(|| End(comm.state().clone()));
     let result = body(&comm)?;
     drop(comm);
@@ -98,20 +99,35 @@ impl Comm {
     /// The handle is a communicator of the MPI in this process that is not freed before this returns, and no
     /// intercommunicator.
     pub unsafe fn from_mpi(handle: usize) -> Result<Comm> {
-        // SAFETY: the caller's promise.
-        unsafe { Comm::from_creation(handle, None) }
+        let mpi = allhands_mpi::load()?;
+        join(mpi, widened(mpi, handle))
     }
+}
 
-    /// The same for a communicator whose making has a number: see [`RawComm::from_creation`](crate::raw::RawComm::from_creation).
+impl Fellows {
+    /// Those of a communicator of the running MPI, if a world that this process has joined has all of them; the same on every rank.
+    /// Waits for nobody.
     ///
     /// # Safety
-    /// As above.
-    pub(crate) unsafe fn from_creation(handle: usize, creation: Option<u64>) -> Result<Comm> {
+    /// As for [`Comm::from_mpi`].
+    pub unsafe fn of_mpi(handle: usize) -> Result<Option<Fellows>> {
         let mpi = allhands_mpi::load()?;
-        // MPICH's handles have 32 bits; sign extension of a C int must not count.
-        let wide = mpi.abi() != allhands_mpi::Abi::Mpich;
-        join(mpi, if wide { handle } else { handle & 0xffff_ffff }, creation)
+        mpi.ensure(ThreadLevel::Single)?;
+        let handle = widened(mpi, handle);
+        fellows(mpi, handle, mpi.comm_rank(handle)?, mpi.comm_size(handle)?)
     }
+
+    /// The number of a communicator of theirs, by that of its making.
+    pub(crate) fn number(&self, creation: u64) -> u64 {
+        let origin = self.rank.origin.as_ref().map_or(0, |origin| origin.id);
+        hash(&[CREATED, origin, creation, self.company.members[0] as u64])
+    }
+}
+
+/// A handle as the MPI knows it: MPICH's have 32 bits, and sign extension of a C int must not count.
+fn widened(mpi: &Mpi, handle: usize) -> Handle {
+    let wide = mpi.abi() != allhands_mpi::Abi::Mpich;
+    if wide { handle } else { handle & 0xffff_ffff }
 }
 
 /// Whether the user wants a thread that moves non-blocking collectives on while the rank computes.
@@ -175,69 +191,56 @@ type Invitation = [u64; 4];
 ///
 /// All ranks of a communicator come to the same one. Each of them is in every world that has all of them, and knows it since it was
 /// made (see [`RankState::make_known`]), so all find the same worlds; of several they take the first by number.
-fn join(mpi: &'static Mpi, handle: Handle, creation: Option<u64>) -> Result<Comm> {
+fn join(mpi: &'static Mpi, handle: Handle) -> Result<Comm> {
     mpi.ensure(ThreadLevel::Single)?;
     if mpi.comm_test_inter(handle)? {
         let text = "an intercommunicator has no ranks that all call the same collective; merge its groups first";
         return Err(Error::Operation(text.into()));
     }
     let (me, ranks) = (mpi.comm_rank(handle)?, mpi.comm_size(handle)?);
-    match covering(mpi, handle, ranks)? {
-        Some((rank, members)) => derive(mpi, handle, rank, members, me, creation),
+    match fellows(mpi, handle, me, ranks)? {
+        Some(fellows) => derive(mpi, handle, fellows),
         None => found(mpi, handle, me, ranks),
     }
 }
 
-/// A world, and the ranks that those of a communicator have in it.
-type Within = (Arc<RankState>, Arc<[usize]>);
-
-/// A world that has all ranks of a communicator.
-fn covering(mpi: &Mpi, handle: Handle, ranks: usize) -> Result<Option<Within>> {
+/// A communicator's ranks in a world that has all of them.
+fn fellows(mpi: &Mpi, handle: Handle, me: usize, ranks: usize) -> Result<Option<Fellows>> {
     let known = RankState::known();
     if known.is_empty() {
         return Ok(None);
     }
     let group = mpi.comm_group(handle)?;
     let all: Vec<i32> = (0..ranks as i32).collect();
-    let mut covering = Ok(None);
+    let mut found = Ok(None);
     for rank in known {
         let Some(job) = &rank.world.job else { continue };
         let members = match mpi.group_translate_ranks(group, &all, job.group()) {
-            Ok(there) => there.into_iter().map(|there| there.map(|there| there as usize)).collect::<Option<Arc<[_]>>>(),
+            Ok(members) => members,
             Err(error) => {
-                covering = Err(error);
+                found = Err(error);
                 break;
             }
         };
         if let Some(members) = members {
-            covering = Ok(Some((rank, members)));
+            found = Ok(Some((rank, members)));
             break;
         }
     }
     mpi.group_free(group)?;
-    Ok(covering?)
+    let Some((rank, members)) = found? else { return Ok(None) };
+    let Some(origin) = &rank.origin else { unreachable!("{OF_JOBS}") };
+    let company = rank.company(origin, &members, me)?;
+    Ok(Some(Fellows { rank, company }))
 }
 
-/// Some ranks of a world, which talk through what the world has. Where all of them know the number of the communicator's making, and
-/// memory reaches all of them, nothing is to be told: other communicators of that number have other ranks. Else their first rank numbers
-/// the communicator and tells the others, which is all that ranks of one node need.
-fn derive(
-    mpi: &'static Mpi,
-    handle: Handle,
-    rank: Arc<RankState>,
-    members: Arc<[usize]>,
-    me: usize,
-    creation: Option<u64>,
-) -> Result<Comm> {
-    let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
-        unreachable!("worlds that are known are those of MPI jobs");
-    };
-    let company = rank.company(origin, members, me)?;
-    let (members, apart) = (&company.members, company.apart);
-    if let Some(creation) = creation.filter(|_| !apart) {
-        let id = hash(&[CREATED, origin.id, creation, members[0] as u64]);
-        return Ok(Comm::derived(rank.clone(), id, company, None, origin.evidence.clone()));
-    }
+const OF_JOBS: &str = "worlds that are known are those of MPI jobs";
+
+/// Some ranks of a world, which talk through what the world has: their first one numbers the communicator and tells the others, which is
+/// all that ranks of one node need.
+fn derive(mpi: &'static Mpi, handle: Handle, Fellows { rank, company }: Fellows) -> Result<Comm> {
+    let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else { unreachable!("{OF_JOBS}") };
+    let (me, members, apart) = (company.me, &company.members, company.apart);
     let lane = apart.then(|| job.lane_of(members, origin.topology.ranks())).flatten();
     let mut told = [0; 2];
     if me == 0 {
@@ -394,7 +397,7 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) else {
         unreachable!("it was made of them");
     };
-    let everybody = rank.company(origin, (0..ranks).collect(), me)?;
+    let everybody = rank.company(origin, &(0..ranks).collect::<Vec<_>>(), me)?;
     let comm = Comm::of_job(rank.clone(), everybody, origin.evidence.clone(), job);
     end_with(mpi);
     rank.make_known();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::buffer::Buffer;
 use crate::choose::Why;
 use crate::company::Design;
+use crate::engine::Connection;
 use crate::error::{Error, Result};
 use crate::kernels::Element;
 use crate::native::Native;
@@ -288,6 +289,23 @@ impl PlanState {
         self.scope
     }
 
+    /// Lets go of what it shares with other ranks; whether it can be [connected anew](PlanState::reconnect).
+    fn disconnect(&mut self) -> bool {
+        let failed = self.moving || self.broken || matches!(self.outcome, Some(Err(_)));
+        let sound = self.under_way.is_none() && !failed;
+        match &mut self.means {
+            Means::Schedule(scheduled) => sound && scheduled.disconnect(),
+            Means::Library(_) => false,
+        }
+    }
+
+    /// Connects it to other ranks once more, in a scope, as if it were new.
+    pub(crate) fn reconnect(&mut self, scope: u64, connection: Connection<'_>) -> Result<()> {
+        let Means::Schedule(scheduled) = &mut self.means else { unreachable!("schedules are disconnected") };
+        (self.scope, self.outcome) = (scope, None);
+        scheduled.reconnect(connection)
+    }
+
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.step(buffers, patient),
@@ -507,6 +525,17 @@ fn finish(core: &Rc<RefCell<PlanState>>, rank: &RankState) -> Result<()> {
 impl<T: Element> Plan<T> {
     pub(crate) fn new(core: Rc<RefCell<PlanState>>, rank: Arc<RankState>) -> Plan<T> {
         Plan { core: ManuallyDrop::new(core), rank, elements: PhantomData }
+    }
+
+    /// See [`RawPlan::retire`](crate::raw::RawPlan::retire).
+    pub(crate) fn retire(&mut self) -> bool {
+        let _inside = self.rank.enter();
+        Rc::strong_count(&self.core) == 1 && self.core.borrow_mut().disconnect()
+    }
+
+    /// What it was made from, and its state.
+    pub(crate) fn state(&self) -> &RefCell<PlanState> {
+        &self.core
     }
 
     /// Runs the collective to its end.

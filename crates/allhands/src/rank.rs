@@ -97,13 +97,14 @@ impl RankState {
     }
 
     /// Some ranks of an MPI job's world, in this order, as this one of them sees them.
-    pub(crate) fn company(&self, origin: &Origin, members: Arc<[usize]>, me: usize) -> Result<Arc<Company>> {
+    pub(crate) fn company(&self, origin: &Origin, members: &[usize], me: usize) -> Result<Arc<Company>> {
         let _inside = self.enter();
-        if let Some(known) = self.companies.borrow_mut().get(&*members) {
+        if let Some(known) = self.companies.borrow_mut().get(members) {
             return Ok(known.clone());
         }
         let everybody = members.len() == origin.topology.ranks() && members.iter().copied().eq(0..members.len());
-        let topology = if everybody { origin.topology.clone() } else { origin.topology.of_members(&members)? };
+        let topology = if everybody { origin.topology.clone() } else { origin.topology.of_members(members)? };
+        let members: Arc<[usize]> = members.into();
         let company = Arc::new(Company::new(&self.world, members.clone(), me, topology));
         let (_, gone) = self.companies.borrow_mut().insert(members, company.clone(), 1);
         drop(gone);

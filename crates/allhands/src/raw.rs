@@ -37,6 +37,7 @@ use allhands_schedule::{Choice, Collective, Graph, Problem, Topology};
 pub use crate::choose::check_named;
 pub use crate::comm::know_everywhere;
 use crate::comm::{Comm, PlanSlot};
+use crate::company::Company;
 use crate::error::{Error, Result};
 pub use crate::job::{NodeMemory, Obstacle, Surroundings, needs_reading};
 use crate::kernels::{Operation, Type};
@@ -47,7 +48,7 @@ pub use crate::node::ladder::Pauses;
 use crate::op::Late;
 use crate::plan::{Options, Plan};
 use crate::program::Buffers;
-use crate::rank::Entered;
+use crate::rank::{Entered, RankState};
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
 pub use crate::switch::switched;
@@ -192,15 +193,50 @@ impl RawComm {
         Ok(RawComm(Rc::new(unsafe { Comm::from_mpi(handle)? })))
     }
 
-    /// Takes a communicator of which all ranks know by which call it was made: `creation` is the same on all its ranks, and never
-    /// that of another communicator which has a rank with it in common. On one node nothing needs to be told then, and making one waits
-    /// for nobody.
+    /// A communicator of which all ranks know by which call it was made: `creation` is the same on all of them, and never that of
+    /// another communicator which has a rank with it in common. Where memory reaches all of them nothing needs to be told then, and
+    /// making one waits for nobody; else there is none.
     ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn from_creation(handle: usize, creation: u64) -> Result<RawComm> {
-        // SAFETY: the caller's promise.
-        Ok(RawComm(Rc::new(unsafe { Comm::from_creation(handle, Some(creation))? })))
+    /// ```no_run
+    /// use allhands::raw::{Fellows, RawComm};
+    /// # let (world, number) = (0, 1);
+    /// // SAFETY: a communicator of the MPI in this process.
+    /// if let Some(fellows) = unsafe { Fellows::of_mpi(world)? } {
+    ///     let comm = RawComm::of_fellows(&fellows, number);
+    /// #   let _ = comm;
+    /// }
+    /// # Ok::<(), allhands::Error>(())
+    /// ```
+    pub fn of_fellows(fellows: &Fellows, creation: u64) -> Option<RawComm> {
+        let Fellows { rank, company } = fellows;
+        let origin = rank.origin.as_ref().filter(|_| !company.apart)?;
+        let id = fellows.number(creation);
+        let comm = Comm::derived(rank.clone(), id, company.clone(), None, origin.evidence.clone());
+        Some(RawComm(Rc::new(comm)))
+    }
+
+    /// Its ranks, for others of the same.
+    pub fn fellows(&self) -> Fellows {
+        self.0.fellows()
+    }
+
+    /// Whether another communicator of its ranks can [begin with](RawComm::renew) it: not if something that was made from it is still
+    /// there, other than plans that are [retired](RawPlan::retire), nor if it has something of the MPI's that must end with it.
+    pub fn is_renewable(&mut self) -> bool {
+        Rc::get_mut(&mut self.0).is_some_and(Comm::is_renewable)
+    }
+
+    /// Becomes another communicator of the same ranks, if it [can](RawComm::is_renewable), where
+    /// [`of_fellows`](RawComm::of_fellows) would make one; whether it has. Retired plans of it can be [adopted](RawComm::adopt) then. A
+    /// rank's own affair: others may make a new one at the same time.
+    pub fn renew(&mut self, fellows: &Fellows, creation: u64) -> bool {
+        Rc::get_mut(&mut self.0).is_some_and(|comm| comm.renew(fellows.number(creation), fellows))
+    }
+
+    /// Makes a [retired](RawPlan::retire) plan one of this communicator in place of a new one for the same call and options, at a call
+    /// where all ranks make theirs or adopt one. Not if another one would be made now; then nothing is changed.
+    pub fn adopt(&self, plan: &mut RawPlan, on_idle: &dyn Fn()) -> Result<bool> {
+        self.0.adopt(plan.0.state(), on_idle)
     }
 
     /// Whether it was derived from what its process has joined before: then it was made on every member, or on none.
@@ -382,6 +418,13 @@ impl RawComm {
     }
 }
 
+/// The ranks of a communicator in their order, as this one of them knows them.
+#[derive(Clone)]
+pub struct Fellows {
+    pub(crate) rank: Arc<RankState>,
+    pub(crate) company: Arc<Company>,
+}
+
 /// See [`RawComm::alone`].
 pub struct Alone(#[allow(dead_code, reason = "held until it is dropped")] Entered);
 
@@ -429,6 +472,12 @@ impl RawPlan {
         if let Some(own) = &self.1 {
             own.operation.set(Arc::new(operation));
         }
+    }
+
+    /// Lets go of what it shares with other ranks, when its communicator is gone: it must not be run before it is
+    /// [adopted](RawComm::adopt). Whether it can be; else it is to be dropped.
+    pub fn retire(&mut self) -> bool {
+        self.1.is_none() && self.0.retire()
     }
 
     /// Runs the collective to its end.
@@ -667,6 +716,65 @@ mod tests {
             comm.follow(tuning);
             let after = comm.raw_plan(&call(Operation::Sum, 2), &options[0], &|| ())?;
             assert_ne!(after.why(), before, "another evidence decides");
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    /// Whether a rank makes a plan or adopts a retired one is its own affair, whatever it carries and shares.
+    #[test]
+    fn retired_plans_serve_beside_those_that_are_made() {
+        let cases = [("nap:local=shared", 1), ("nap:local=shared", 3000), ("ring", 5), ("tree", 40_000), ("nap", 2)];
+        crate::threads(Topology::regular(2, 3).unwrap(), |comm| {
+            let me = comm.rank();
+            for (algorithm, count) in cases {
+                let options = Options::new().algorithm(algorithm);
+                let call = RawCall {
+                    collective: Collective::Allreduce,
+                    amount: Amount::Each(count),
+                    element: Type::U64,
+                    operation: Some(Operation::Sum.into()),
+                    root: 0,
+                    graph: None,
+                };
+                let make = || comm.raw_plan(&call, &options, &|| ());
+                let mut plan = make()?;
+                for life in 0..8 {
+                    // So many runs that both halves of what is shared are used, and not always the same one last.
+                    for run in 0..1 + life % 3 {
+                        let (x, mut y) = (vec![(me * life + run) as u64; count], vec![0u64; count]);
+                        // SAFETY: as many elements as the plan has.
+                        unsafe { plan.run(x.as_ptr().cast(), y.as_mut_ptr().cast())? };
+                        assert_eq!(y, vec![(15 * life + 6 * run) as u64; count], "{algorithm}, life {life}");
+                    }
+                    plan = match (me + life) % 3 {
+                        0 => make()?,
+                        _ => {
+                            assert!(plan.retire());
+                            assert!(comm.adopt(plan.0.state(), &|| ())?);
+                            plan
+                        }
+                    };
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    /// What decides may be another by then, and a run that went wrong leaves messages behind.
+    #[test]
+    fn a_plan_that_would_not_be_made_now_is_not_adopted() {
+        crate::threads(Topology::flat(2).unwrap(), |comm| {
+            let mut plan = plan(comm, 4)?;
+            let (x, mut y) = ([1u64; 4], [0u64; 4]);
+            // SAFETY: four elements, kept until the run is through.
+            unsafe { plan.start(x.as_ptr().cast(), y.as_mut_ptr().cast())? };
+            assert!(!plan.retire(), "a run is under way");
+            plan.wait()?;
+            assert!(plan.retire());
+            comm.follow(crate::tuning::Tuning::new("threads"));
+            assert!(!comm.adopt(plan.0.state(), &|| ())?, "another evidence decides");
             Ok(())
         })
         .unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use allhands_schedule::Counts;
 
 use crate::company::Design;
-use crate::engine::Engine;
+use crate::engine::{Connection, Engine};
 use crate::error::Result;
 use crate::program::{Buffers, Program};
 use crate::server::Server;
@@ -25,6 +25,16 @@ impl Scheduled {
 
     pub(crate) fn design(&self) -> &Arc<Design> {
         &self.design
+    }
+
+    /// See [`Engine::disconnect`].
+    pub(crate) fn disconnect(&mut self) -> bool {
+        self.engine.disconnect()
+    }
+
+    /// See [`Engine::reconnect`].
+    pub(crate) fn reconnect(&mut self, connection: Connection<'_>) -> Result<()> {
+        self.engine.reconnect(connection, &self.design.apart)
     }
 
     /// How many elements the caller's input and output have.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::c_int;
 
-use allhands::raw::RawComm;
+use allhands::raw::{Fellows, RawComm};
 use allhands_mpi::{Handle, Mpi};
 
 use crate::failure::{Reason, Unserved};
@@ -34,17 +34,16 @@ impl Communicator {
         Ok(Communicator { handle, rank, size, between_groups: mpi.comm_test_inter(handle)?, number })
     }
 
-    /// Makes ours for it: on all ranks, or on none of them. Collective. `creation`: what tells it from others, if all its ranks know that
-    /// (see [`RawComm::from_creation`]).
-    pub fn join(&self, mpi: &Mpi, creation: Option<u64>) -> Result<RawComm, Cow<'static, str>> {
+    /// Its ranks, if our own communicators are known to have all of them; the same on every rank. Waits for nobody.
+    pub fn fellows(&self) -> Result<Option<Fellows>, Cow<'static, str>> {
         // SAFETY: the program's communicator, which it is calling with, and not between two groups.
-        let joined = unsafe {
-            match creation {
-                Some(creation) => RawComm::from_creation(self.handle, creation),
-                None => RawComm::from_mpi(self.handle),
-            }
-        };
-        let joined = match joined {
+        unsafe { Fellows::of_mpi(self.handle) }.map_err(|error| error.to_string().into())
+    }
+
+    /// Makes ours for it: on all ranks, or on none of them. Collective.
+    pub fn join(&self, mpi: &Mpi) -> Result<RawComm, Cow<'static, str>> {
+        // SAFETY: as above.
+        let joined = match unsafe { RawComm::from_mpi(self.handle) } {
             // It is so on every rank.
             Ok(comm) if comm.is_derived() => return Ok(comm),
             joined => joined,

@@ -43,7 +43,7 @@ pub(crate) fn member(mpi: &'static Mpi, handle: Handle) -> Result<Arc<Member>> {
             "the communicator is between two groups; merge them with MPI_Intercomm_merge, or call MPI's function",
         );
     }
-    let ours = match comm.join(mpi, None) {
+    let ours = match comm.join(mpi) {
         Ok(ours) => Mutex::new(Ours(ours)),
         Err(why) => return fault(ALLHANDS_ERR_UNSUPPORTED, format!("no plan serves {why}; call MPI's function")),
     };

@@ -156,8 +156,8 @@ impl Mpi {
         self.check("MPI_Group_free", unsafe { (self.raw().group_free)(&mut group) })
     }
 
-    /// The ranks that processes of one communicator have in another; `None` for those that are not in it.
-    pub fn translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Vec<Option<i32>>> {
+    /// The ranks that processes of one communicator have in another; none if some of them are not in it.
+    pub fn translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Option<Vec<usize>>> {
         let from = self.comm_group(from)?;
         let result = self.comm_group(to).and_then(|to| {
             let result = self.group_translate_ranks(from, ranks, to);
@@ -168,15 +168,16 @@ impl Mpi {
         result
     }
 
-    /// The ranks that processes of one group have in another; `None` for those that are not in it.
-    pub fn group_translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Vec<Option<i32>>> {
+    /// The ranks that processes of one group have in another; none if some of them are not in it.
+    pub fn group_translate_ranks(&self, from: Handle, ranks: &[i32], to: Handle) -> Result<Option<Vec<usize>>> {
         let mut there = vec![0; ranks.len()];
         let count = self.count("MPI_Group_translate_ranks", ranks.len())?;
         // SAFETY: both arrays have this many elements.
         let code = unsafe { (self.raw().group_translate_ranks)(from, count, ranks.as_ptr(), to, there.as_mut_ptr()) };
         self.check("MPI_Group_translate_ranks", code)?;
         let undefined = self.constants().integers.undefined;
-        Ok(there.into_iter().map(|rank| (rank != undefined).then_some(rank)).collect())
+        let all_there = there.iter().all(|&rank| rank != undefined);
+        Ok(all_there.then(|| there.iter().map(|&rank| rank as usize).collect()))
     }
 
     /// A key for attributes of communicators that a duplicate does not get; `gone` is called when one is deleted, be it with its

@@ -76,6 +76,9 @@ impl Mpi {
         if !self.initialized()? {
             return Err(Error::NotInitialized);
         }
+        if needed == ThreadLevel::Single {
+            return Ok(());
+        }
         let provided = self.query_thread()?;
         if provided < needed { Err(Error::ThreadLevel { needed, provided }) } else { Ok(()) }
     }

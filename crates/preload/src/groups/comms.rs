@@ -5,15 +5,20 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use allhands::raw::Fellows;
 use allhands_call::handles::Handles;
 use allhands_call::{Communicator, Unserved};
 use allhands_mpi::{Handle, Mpi};
 use allhands_schedule::Collective;
 
+use super::group::Remains;
 use super::member::Member;
 use crate::job::Job;
 use crate::observe::{Lessons, Observers};
 use allhands_call::locks::lock;
+
+/// Of so many communicators that are gone something is kept.
+const MOST_REMAINS: usize = 4;
 
 /// Calls that are passed on alike: on which communicator, what, and why.
 type Like = (u64, Collective, Option<usize>, String);
@@ -31,6 +36,8 @@ pub(crate) struct Comms<Q> {
     table: RwLock<Handles<Arc<Member<Q>>>>,
     /// Communicators that the program has freed, and whose end is still to come: see [`Comms::gone`].
     freed: Mutex<Vec<Arc<Member<Q>>>>,
+    /// What is left of communicators whose end has come, for those to come.
+    remains: Mutex<Vec<Remains>>,
     /// What was said of calls that are passed on.
     logged: Mutex<HashSet<Like>>,
     /// What was learned on communicators that are freed.
@@ -49,6 +56,7 @@ impl<Q: Default> Comms<Q> {
             removed: AtomicU64::new(1),
             table: RwLock::default(),
             freed: Mutex::default(),
+            remains: Mutex::default(),
             logged: Mutex::default(),
             lessons: Mutex::default(),
         }
@@ -65,7 +73,7 @@ impl<Q: Default> Comms<Q> {
         let known = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
         match known {
             Some(member) => Ok(member),
-            None => self.meet(handle, (handle == self.mpi.world()).then_some(0)),
+            None => self.meet(handle, (handle == self.mpi.world()).then_some(0), None),
         }
     }
 
@@ -73,17 +81,19 @@ impl<Q: Default> Comms<Q> {
     /// such calls alone are numbered by what all their ranks know: the number of the one that they were made from, and how many
     /// calls have made some from that, in an order that MPI asks to be the same on all its ranks. Those that one call makes have the
     /// same number, but no rank in common, nor have those that are made from them.
-    pub(crate) fn created(&self, parent: Handle, new: Handle) -> Result<(), Unserved> {
+    /// `duplicate`: whether it has the same ranks in the same order.
+    pub(crate) fn created(&self, parent: Handle, new: Handle, duplicate: bool) -> Result<(), Unserved> {
         let parent = self.table.read().unwrap_or_else(PoisonError::into_inner).get(&parent).cloned();
-        if let Some(lineage) = parent.and_then(|parent| parent.next_lineage())
+        if let Some(parent) = parent
+            && let Some(lineage) = parent.next_lineage()
             && new != self.mpi.constants().handles.comm_null
         {
-            self.meet(new, Some(lineage))?;
+            self.meet(new, Some(lineage), duplicate.then(|| parent.fellows()).flatten())?;
         }
         Ok(())
     }
 
-    fn meet(&self, handle: Handle, lineage: Option<u64>) -> Result<Arc<Member<Q>>, Unserved> {
+    fn meet(&self, handle: Handle, lineage: Option<u64>, fellows: Option<Fellows>) -> Result<Arc<Member<Q>>, Unserved> {
         self.bury();
         let comm = Communicator::of(self.mpi, handle, self.met.fetch_add(1, Ordering::Relaxed))?;
         // Any value but null, which might mean that there is none.
@@ -91,10 +101,17 @@ impl<Q: Default> Comms<Q> {
         // SAFETY: handle and key are MPI's.
         let code = unsafe { (self.mpi.raw().comm_set_attr)(handle, self.key, value) };
         self.mpi.check("MPI_Comm_set_attr", code)?;
-        let member = Arc::new(Member::new(comm, lineage, self.serves));
+        let member = Arc::new(Member::new(comm, lineage, self.serves, fellows, self.remains_of(&comm)));
         self.table.write().unwrap_or_else(PoisonError::into_inner).insert(handle, member.clone());
         self.observers.meet(&comm, member.lineage());
         Ok(member)
+    }
+
+    /// What is left of one that may have had the same ranks.
+    fn remains_of(&self, comm: &Communicator) -> Option<Remains> {
+        let mut remains = lock(&self.remains);
+        let place = remains.iter().rposition(|left| left.seat() == (comm.rank, comm.size))?;
+        Some(remains.swap_remove(place))
     }
 
     /// Makes ours for a communicator at once, where ranks may wait for each other. Collective.
@@ -135,12 +152,21 @@ impl<Q: Default> Comms<Q> {
 
     /// Ends what belongs to communicators that are gone, which calls MPI: where the program has called a function that frees or makes one.
     pub(crate) fn bury(&self) {
-        let freed = std::mem::take(&mut *lock(&self.freed));
-        for member in freed {
+        let next = || {
+            let mut freed = lock(&self.freed);
+            (!freed.is_empty()).then(|| freed.remove(0))
+        };
+        while let Some(member) = next() {
             self.observers.forget(&member.comm);
             if let Some(group) = member.made() {
                 lock(group).learned(&mut lock(&self.lessons));
             }
+            let Some(left) = Arc::into_inner(member).and_then(Member::end) else { continue };
+            let mut remains = lock(&self.remains);
+            if remains.len() == MOST_REMAINS {
+                remains.remove(0);
+            }
+            remains.push(left);
         }
     }
 
@@ -158,6 +184,7 @@ impl<Q: Default> Comms<Q> {
     /// Ends all of ours, in an order that is the same on every rank.
     pub(crate) fn end(&self) {
         self.bury();
+        lock(&self.remains).clear();
         let table = std::mem::take(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner));
         self.removed.fetch_add(1, Ordering::AcqRel);
         let mut members: Vec<Arc<Member<Q>>> = table.into_values().collect();

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use allhands::raw::{PlanStore, RawCall, RawComm, RawPlan, Slot};
+use allhands::raw::{Fellows, PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
 use super::own_counts::OwnCounts;
 use super::policy::{Chosen, MOST_WEIGHT, PlanPreference, Told};
 use crate::job::Forced;
-use crate::observe::Lessons;
+use crate::observe::{JobFacts, Lessons};
 
 /// A communicator of ours with its plans, and what is under way on it.
 pub(crate) struct Group<Q> {
@@ -33,6 +33,8 @@ pub(crate) struct Group<Q> {
     pub(crate) told: bool,
     /// For those that are tried beside.
     scratch: Vec<u128>,
+    /// What serves calls of one shape, left by a communicator that is gone.
+    left: Option<(RawCall, Planned)>,
     /// What is under way. Before the communicator, which it was made from.
     queue: Q,
     comm: RawComm,
@@ -75,6 +77,14 @@ enum Planned {
 }
 
 impl Planned {
+    /// Lets go of what is shared with others; whether it can serve another communicator.
+    fn retire(&mut self) -> bool {
+        match self {
+            Planned::Ours { plan, .. } => plan.retire(),
+            Planned::Theirs(_) => false,
+        }
+    }
+
     fn server(&self) -> Server {
         match self {
             Planned::Ours { plan, .. } => plan.server(),
@@ -115,9 +125,33 @@ pub(crate) struct Way<'a, M, F> {
     pub(crate) finish: F,
 }
 
+/// What is left of a group whose communicator is gone: one to come of the same ranks can begin with it, which spares it most of what
+/// making one takes. This is a rank's own affair: what is taken over is numbered, compared and connected as if it were new, at the calls where it
+/// would be made, so that other ranks may make theirs.
+pub(super) struct Remains {
+    comm: RawComm,
+    left: Option<(RawCall, Planned)>,
+}
+
+// SAFETY: as for groups.
+unsafe impl Send for Remains {}
+
+impl Remains {
+    /// Which rank it was, and of how many.
+    pub(super) fn seat(&self) -> (usize, usize) {
+        (self.comm.rank(), self.comm.size())
+    }
+
+    /// A group for another communicator, if it has the same ranks.
+    pub(super) fn renewed<Q: Default>(mut self, fellows: &Fellows, creation: u64) -> Option<Group<Q>> {
+        self.comm.renew(fellows, creation).then(|| Group { left: self.left, ..Group::new(self.comm) })
+    }
+}
+
 impl<Q: Default> Group<Q> {
     pub(super) fn new(comm: RawComm) -> Group<Q> {
         Group {
+            left: None,
             plans: PlanStore::new(MOST_WEIGHT),
             last: None,
             place: None,
@@ -175,7 +209,7 @@ impl<Q: Default> Group<Q> {
         call: &RawCall,
         Way { forced, learns, on_idle, finish }: Way<'_, M, F>,
     ) -> Result<(), Unserved> {
-        let Group { plans, comm, queue, asked, .. } = self;
+        let Group { plans, comm, queue, asked, left, .. } = self;
         let shape = plans.at(slot).expect("it was just found, or made");
         let learns = learns && forced.is_none();
         // Many communicators have one call: there is something to learn about from the second one on.
@@ -189,7 +223,11 @@ impl<Q: Default> Group<Q> {
         let Some(turn) = turn else {
             if shape.planned.is_empty() {
                 let preference = PlanPreference { forced, ..PlanPreference::default() };
-                shape.planned.push(made(comm, queue, call, preference, on_idle)?);
+                let planned = match adopted(comm, queue, call, left.take(), &on_idle)? {
+                    Some(planned) => planned,
+                    None => made(comm, queue, call, preference, on_idle)?,
+                };
+                shape.planned.push(planned);
                 self.fresh = true;
             }
             (shape.serving, shape.rest) = (0, if learns && alone { 0 } else { u64::MAX });
@@ -295,10 +333,15 @@ impl<Q: Default> Group<Q> {
 
     /// What was learned here.
     pub(crate) fn learned(&self, lessons: &mut Lessons) {
-        lessons.add(self.comm.topology(), self.comm.lessons());
-        lessons.machine = lessons.machine.take().or_else(|| self.comm.fitted());
-        lessons.unused = self.comm.unused();
-        lessons.obstacle = self.comm.obstacle().cloned().or(lessons.obstacle.take());
+        let learned = self.comm.lessons();
+        if !learned.0.is_empty() || learned.1 > 0.0 {
+            lessons.add(self.comm.topology(), learned);
+        }
+        lessons.job.get_or_insert_with(|| JobFacts {
+            machine: self.comm.fitted(),
+            unused: self.comm.unused(),
+            obstacle: self.comm.obstacle().cloned(),
+        });
     }
 
     /// Where the plan of the last call is.
@@ -324,10 +367,44 @@ impl<Q: Default> Group<Q> {
         }
     }
 
+    /// Ends it, since its communicator is gone. One shape of calls, of which all ranks know all, is what most communicators that come and go have.
+    pub(super) fn end(mut self) -> Option<Remains> {
+        let mut shapes = self.plans.clear();
+        let left = match shapes.pop() {
+            Some((call, mut shape)) if shapes.is_empty() && shape.granted == 0 && shape.planned.len() == 1 => {
+                let planned = shape.planned.pop();
+                planned.and_then(|mut planned| planned.retire().then_some((call, planned)))
+            }
+            _ => None,
+        };
+        let Group { mut comm, own_counts, queue, .. } = self;
+        drop((shapes, own_counts, queue));
+        comm.is_renewable().then_some(Remains { comm, left })
+    }
+
+    /// Its ranks.
+    pub(super) fn fellows(&self) -> Fellows {
+        self.comm.fellows()
+    }
+
     /// The communicator, and what is under way on it.
     pub(crate) fn parts(&mut self) -> (&RawComm, &mut Q) {
         (&self.comm, &mut self.queue)
     }
+}
+
+/// Who is left to serve such calls, instead of one made anew. A user wants the same for the whole job.
+fn adopted<Q>(
+    comm: &RawComm,
+    queue: &mut Q,
+    call: &RawCall,
+    left: Option<(RawCall, Planned)>,
+    on_idle: impl Fn(&mut Q),
+) -> Result<Option<Planned>, Unserved> {
+    let Some((_, Planned::Ours { mut plan, told })) = left.filter(|(known, _)| known == call) else { return Ok(None) };
+    let queue = RefCell::new(queue);
+    let adopted = comm.adopt(&mut plan, &|| on_idle(&mut queue.borrow_mut()))?;
+    Ok(adopted.then_some(Planned::Ours { plan, told }))
 }
 
 /// Somebody to serve calls, as wished. All ranks make it at the same call.

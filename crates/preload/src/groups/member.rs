@@ -1,12 +1,14 @@
 //! A communicator of the program, and ours for it.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use allhands::raw::{Fellows, RawComm};
 use allhands_call::{Communicator, Neighborhood, Reason, Unserved};
 use allhands_mpi::Mpi;
 
-use super::group::Group;
+use super::group::{Group, Remains};
 use crate::job::waiting;
 use allhands_call::locks::{lock, try_lock};
 
@@ -15,6 +17,10 @@ pub(crate) struct Member<Q> {
     pub(crate) comm: Communicator,
     /// Why its calls are not ours, the same on every rank.
     refusal: Option<Reason>,
+    /// Its ranks, if they are those of a communicator that it is a duplicate of.
+    fellows: Option<Fellows>,
+    /// What ours for it may begin with.
+    remains: Mutex<Option<Remains>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
     ours: OnceLock<Result<Mutex<Group<Q>>, Reason>>,
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
@@ -41,7 +47,13 @@ pub(crate) enum Form {
 
 impl<Q: Default> Member<Q> {
     /// `serves`: whether ours serve calls at all.
-    pub(super) fn new(comm: Communicator, lineage: Option<u64>, serves: bool) -> Member<Q> {
+    pub(super) fn new(
+        comm: Communicator,
+        lineage: Option<u64>,
+        serves: bool,
+        fellows: Option<Fellows>,
+        remains: Option<Remains>,
+    ) -> Member<Q> {
         let refusal = match comm {
             _ if !serves => Some(Reason::Off),
             Communicator { between_groups: true, .. } => Some(Reason::Intercommunicator),
@@ -50,6 +62,8 @@ impl<Q: Default> Member<Q> {
         };
         Member {
             refusal,
+            fellows,
+            remains: Mutex::new(remains),
             ours: OnceLock::new(),
             has_requests: AtomicBool::new(false),
             lineage: lineage.filter(|_| !comm.between_groups),
@@ -74,13 +88,39 @@ impl<Q: Default> Member<Q> {
     #[inline]
     pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group<Q>>, Unserved> {
         let ours = self.ours.get_or_init(|| {
-            let joined = waiting(|| self.comm.join(mpi, self.lineage));
-            joined.map(|comm| Mutex::new(Group::new(comm))).map_err(|why| Reason::NotJoined(why.into()))
+            let joined = waiting(|| match self.derived()? {
+                Some(group) => Ok(group),
+                None => Ok(Group::new(self.comm.join(mpi)?)),
+            });
+            joined.map(Mutex::new).map_err(|why: Cow<'static, str>| Reason::NotJoined(why.into()))
         });
         match ours {
             Ok(group) => Ok(lock(group)),
             Err(reason) => Err(reason.clone().into()),
         }
+    }
+
+    /// Ours for it, if it follows from what its ranks know alike; waits for nobody.
+    fn derived(&self) -> Result<Option<Group<Q>>, Cow<'static, str>> {
+        let Some(lineage) = self.lineage else { return Ok(None) };
+        let asked = match &self.fellows {
+            Some(_) => None,
+            None => self.comm.fellows()?,
+        };
+        let Some(fellows) = self.fellows.as_ref().or(asked.as_ref()) else { return Ok(None) };
+        let renewed = lock(&self.remains).take().and_then(|remains| remains.renewed(fellows, lineage));
+        Ok(renewed.or_else(|| RawComm::of_fellows(fellows, lineage).map(Group::new)))
+    }
+
+    /// What is left of it when it is gone.
+    pub(super) fn end(self) -> Option<Remains> {
+        let ours = self.ours.into_inner()?.ok()?;
+        ours.into_inner().unwrap_or_else(PoisonError::into_inner).end()
+    }
+
+    /// Its ranks, as far as it is known without waiting.
+    pub(super) fn fellows(&self) -> Option<Fellows> {
+        Some(self.try_group()?.fellows())
     }
 
     /// What is settled for collectives among neighbours, at the first of them that may wait; all ranks find the same.

@@ -20,15 +20,27 @@ use crate::job::inside;
 
 macro_rules! creation {
     ($name:literal ($($arg:ident: $type:ty),*) from $comm:ident to $new:ident) => {
-        function! { $name "" ($($arg: $type),*), own => created(concat!("MPI_", $name), $comm, $new, own), None }
+        creation! { $name ($($arg: $type),*) from $comm to $new by Ranks::Others }
     };
+    ($name:literal ($($arg:ident: $type:ty),*) from $comm:ident to $new:ident by $ranks:expr) => {
+        function! { $name "" ($($arg: $type),*), own => created(concat!("MPI_", $name), $comm, $new, $ranks, own), None }
+    };
+}
+
+/// What a new communicator has of the one that it is made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ranks {
+    /// The same ranks in the same order.
+    Same,
+    /// Other ranks, or in another order, for all that is known.
+    Others,
 }
 
 type Untyped = *mut c_void;
 type List = *const c_int;
 
-creation! { "Comm_dup" (comm: Handle, new: Untyped) from comm to new }
-creation! { "Comm_dup_with_info" (comm: Handle, info: Handle, new: Untyped) from comm to new }
+creation! { "Comm_dup" (comm: Handle, new: Untyped) from comm to new by Ranks::Same }
+creation! { "Comm_dup_with_info" (comm: Handle, info: Handle, new: Untyped) from comm to new by Ranks::Same }
 creation! { "Comm_split" (comm: Handle, color: c_int, key: c_int, new: Untyped) from comm to new }
 creation! { "Comm_split_type" (comm: Handle, kind: c_int, key: c_int, info: Handle, new: Untyped) from comm to new }
 creation! { "Comm_create" (comm: Handle, group: Handle, new: Untyped) from comm to new }
@@ -47,7 +59,7 @@ own => distributed("MPI_Dist_graph_create_adjacent", comm, new, own), None }
 /// A communicator whose ranks know their own neighbours: where they sit on several nodes they tell each other all of them now, so that collectives
 /// among them can begin without waiting.
 fn distributed(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() -> c_int) -> c_int {
-    let code = created(function, comm, new, own);
+    let code = created(function, comm, new, Ranks::Others, own);
     let Some(session) = session::current().filter(|_| code == 0) else { return code };
     let mpi = session.job.mpi;
     // SAFETY: MPI has written the communicator there.
@@ -65,7 +77,7 @@ fn distributed(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() ->
     code
 }
 
-fn created(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() -> c_int) -> c_int {
+fn created(function: &str, comm: Handle, new: Untyped, ranks: Ranks, own: impl FnOnce() -> c_int) -> c_int {
     let code = own();
     let Some(session) = session::current().filter(|_| code == 0) else { return code };
     let mpi = session.job.mpi;
@@ -73,7 +85,7 @@ fn created(function: &str, comm: Handle, new: Untyped, own: impl FnOnce() -> c_i
     // SAFETY: MPI has written the communicator there.
     let made = unsafe { mpi.abi().read_handle(new) };
     let numbered = inside(|| {
-        session.comms.created(comm, made)?;
+        session.comms.created(comm, made, ranks == Ranks::Same)?;
         if session.comms.has_requests(comm)
             && let Some(member) = session.comms.prepare(made)
         {

@@ -169,8 +169,9 @@ impl Session {
 
     /// Keeps what was learned for the next job, as far as this rank took part in it.
     fn keep(&self, lessons: &Lessons) {
+        let machine = lessons.job.as_ref().and_then(|job| job.machine.as_ref());
         if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
-            && let Err(fact) = memory.keep(lessons.cells(), lessons.machine.as_ref())
+            && let Err(fact) = memory.keep(lessons.cells(), machine)
         {
             allhands::raw::say(fact);
         }

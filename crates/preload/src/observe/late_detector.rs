@@ -117,8 +117,7 @@ impl LateDetector {
     /// What is to be known of a communicator; none if some of its ranks are not of this world.
     fn attendance(&self, comm: &Communicator) -> Option<Arc<Attendance>> {
         let ranks: Vec<i32> = (0..comm.size as i32).collect();
-        let world = self.mpi.translate_ranks(comm.handle, &ranks, self.mpi.world()).ok()?;
-        let world: Vec<usize> = world.into_iter().map(|rank| rank.map(|rank| rank as usize)).collect::<Option<_>>()?;
+        let world = self.mpi.translate_ranks(comm.handle, &ranks, self.mpi.world()).ok()??;
         let group = hash(world.iter().flat_map(|rank| rank.to_le_bytes())) | 1;
         let _one_at_a_time = self.shared.calls();
         let slot = self

@@ -21,6 +21,13 @@ pub(crate) struct Lessons {
     pub(crate) all: Vec<Learned>,
     /// Seconds that were spent on no call in particular: on plans, and on telling times.
     pub(crate) aside: f64,
+    /// What all communicators of the job know.
+    pub(crate) job: Option<JobFacts>,
+}
+
+/// What is known of the job since it began.
+#[derive(Clone, Default)]
+pub(crate) struct JobFacts {
     /// What was found out of the machine.
     pub(crate) machine: Option<Machine>,
     /// What the user names and is not used, a sentence each.

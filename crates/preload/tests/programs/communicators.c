@@ -8,6 +8,12 @@
 
 #include "check.h"
 
+#ifdef OPEN_MPI
+#define FREED_COMMUNICATORS_CRASH 1
+#else
+#define FREED_COMMUNICATORS_CRASH 0
+#endif
+
 /* Bytes of address space that this process has. */
 static long mapped(void) {
     long pages = 0;
@@ -93,6 +99,59 @@ static void related(void) {
     MPI_Group_free(&all);
 }
 
+/* A new communicator may begin with what one of the same ranks has left, and the ranks may have it from different ones, or not at all: what
+ * is called on it, how often, how many are alive at once, who is where in it, and which threads of life came before must not matter. */
+static void inherited(int turns) {
+    int me, n;
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    for (int i = 0; i < turns; i++) {
+        MPI_Comm one, other, half, turned;
+        MPI_Request request;
+        double mine[3] = {me, me + 1, me + 2}, all[3], *every = filled(n * sizeof *every);
+        int size, rank;
+        MPI_Comm_dup(MPI_COMM_WORLD, &one);
+        sum_on(one, i);
+        /* The same call, another one, or none at all on what comes next; alive together with the first or after it. */
+        if (i % 2) MPI_Comm_free(&one);
+        MPI_Comm_dup(MPI_COMM_WORLD, &other);
+        for (int more = 0; more < i % 4; more++) sum_on(other, i + more);
+        if (i % 3 == 0) {
+            MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, other);
+            CHECK(all[0] == n - 1 && all[2] == n + 1, "turn %d: the greatest are %g and %g", i, all[0], all[2]);
+        }
+        if (i % 5 == 0) {
+            MPI_Allgather(mine, 1, MPI_DOUBLE, every, 1, MPI_DOUBLE, other);
+            for (int r = 0; r < n; r++) CHECK(every[r] == r, "turn %d: rank %d has %g", i, r, every[r]);
+        }
+        if (i % 7 == 0) {
+            /* Open MPI 5 itself crashes where a communicator with requests under way is freed. */
+            MPI_Iallreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, other, &request);
+            if (i % 2 || FREED_COMMUNICATORS_CRASH) MPI_Wait(&request, MPI_STATUS_IGNORE);
+            MPI_Comm_free(&other);
+            if (request != MPI_REQUEST_NULL) MPI_Wait(&request, MPI_STATUS_IGNORE);
+            CHECK(all[0] == n * (n - 1) / 2.0, "turn %d: the sum is %g", i, all[0]);
+        } else MPI_Comm_free(&other);
+        /* As many ranks, but others, or in another order. */
+        MPI_Comm_split(MPI_COMM_WORLD, (me + i) % 2, i % 3 ? me : -me, &half);
+        sum_on(half, i);
+        MPI_Comm_size(half, &size);
+        MPI_Comm_rank(half, &rank);
+        MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? -me : (me + i) % n, &turned);
+        sum_on(turned, i);
+        every[0] = rank;
+        MPI_Bcast(every, 1, MPI_DOUBLE, size - 1, half);
+        CHECK(every[0] == size - 1, "turn %d: %g came from the last of %d", i, every[0], size);
+        MPI_Comm_free(&half);
+        MPI_Comm_free(&turned);
+        if (i % 2 == 0) {
+            sum_on(one, 2 * i);
+            MPI_Comm_free(&one);
+        }
+        free(every);
+    }
+}
+
 int main(int count, char **words) {
     int me, how_many = count > 1 ? atoi(words[1]) : 200, alive = count > 2;
     long before, most = 0;
@@ -120,6 +179,7 @@ int main(int count, char **words) {
             MPI_Comm_free(&comms[i]);
         }
     related();
+    inherited(60);
     MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (me == 0)
         printf("%d communicators in %.3f s, %.1f KiB of address space each\n", how_many, slowest,

@@ -16,7 +16,7 @@ use allhands_model::Machine;
 use allhands_mpi::Mpi;
 use allhands_report::{Job, Learning, Lesson, Obstacle, Part, RankHost, Tried, Whole};
 
-use super::lessons::{Learned, Lessons};
+use super::lessons::{JobFacts, Learned, Lessons};
 use super::observer::{Observer, Served};
 use calls::Calls;
 use host::Seat;
@@ -85,7 +85,8 @@ impl Report {
     fn publish(&self) -> allhands_mpi::Result<()> {
         let mpi = self.mpi;
         let lessons = lock(&self.learned).take().unwrap_or_default();
-        let obstacle = lessons.obstacle.clone();
+        let learned = learning(&lessons);
+        let JobFacts { machine, unused, obstacle } = lessons.job.unwrap_or_default();
         let obstacle = obstacle.map(|obstacle| Obstacle { fact: obstacle.fact, remedy: obstacle.remedy });
         let place = RankHost { obstacle, ..self.seat.place() };
         let mine = Part { place, ..self.calls.part() };
@@ -98,8 +99,6 @@ impl Report {
         let name = mpi.library_version().unwrap_or_default();
         let name = name.split([',', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let topology = std::env::var("ALLHANDS_TOPOLOGY").ok().filter(|text| !text.is_empty());
-        let learned = learning(&lessons);
-        let Lessons { machine, unused, .. } = lessons;
         let machine = machine.as_ref().map(Machine::to_string);
         let job = Job { mpi: name, off: self.off, topology, compares: self.compares, machine, unused, learned };
         let mut whole = Whole::of(parts, job);
