@@ -74,6 +74,8 @@ struct Cursor {
 /// A meeting, and who comes to it.
 struct Gathering {
     meeting: *const Meeting,
+    /// How many they are, at hand for every run.
+    expected: u32,
     attendees: Arc<Attendees>,
 }
 
@@ -145,11 +147,11 @@ impl Connection<'_> {
         let begin = topology.region(1, topology.region_of(1, rank)).start;
         for level in 0..=topology.depth() {
             let meets = program.code.contains(&Instruction::Arrive { level });
-            let gathering = |attendees| {
+            let gathering = |attendees: Arc<Attendees>| {
                 let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
                 // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
                 let meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
-                Gathering { meeting, attendees }
+                Gathering { meeting, expected: attendees.places.len() as u32, attendees }
             };
             meetings.push(if meets { Some(gathering(company.attendees(world, level)?)) } else { None });
         }
@@ -416,7 +418,7 @@ impl Engine {
             Instruction::Arrive { level } => {
                 let gathering = self.meetings[*level].as_ref().expect("connected for every level it meets at");
                 // SAFETY: the meeting is in memory that the plan holds.
-                let (gate, last) = unsafe { &*gathering.meeting }.arrive(gathering.attendees.places.len() as u32);
+                let (gate, last) = unsafe { &*gathering.meeting }.arrive(gathering.expected);
                 if last {
                     let me = self.world.node.me();
                     let others = gathering.attendees.places.iter().filter(|&&place| place != me);
