@@ -772,8 +772,8 @@ impl Comm {
     pub(crate) fn adopt(&self, plan: &RefCell<PlanState>, on_idle: &dyn Fn()) -> Result<bool> {
         let _inside = self.rank.enter();
         let mut plan = plan.borrow_mut();
-        let design = plan.design().filter(|design| Arc::ptr_eq(&design.evidence, &self.evidence.borrow())).cloned();
-        let Some(design) = design else { return Ok(false) };
+        let decides = |design: &&Arc<Design>| Arc::ptr_eq(&design.evidence, &self.evidence.borrow());
+        let Some(design) = plan.retired_design().filter(decides).cloned() else { return Ok(false) };
         self.connected(&design, None, on_idle, |connection| plan.reconnect(self.scope, connection))?;
         self.tell(design.prepared.problem().collective, design.bytes(), &design.algorithm, &design.reason);
         Ok(true)

@@ -208,11 +208,14 @@ impl Engine {
     }
 
     /// Lets go of the memory that it shares with the others of its node: nothing runs before it is [connected anew](Engine::reconnect).
-    /// Whether it can be, which it cannot where MPI carries messages.
+    /// Not where MPI carries messages; then nothing is changed.
     pub(crate) fn disconnect(&mut self) -> bool {
+        if self.transport.is_some() {
+            return false;
+        }
         self.meetings.clear();
         self.common = None;
-        self.transport.is_none()
+        true
     }
 
     /// Connects a program to those of the other ranks once more, as if it were new.

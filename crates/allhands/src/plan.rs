@@ -236,6 +236,8 @@ pub(crate) struct PlanState {
     moving: bool,
     /// A run was not completed: messages of it may still come, which are not those of another run.
     broken: bool,
+    /// It is connected to nobody: see [`RawPlan::retire`](crate::raw::RawPlan::retire).
+    retired: bool,
 }
 
 /// What performs the collective.
@@ -274,6 +276,7 @@ impl PlanState {
             outcome: None,
             moving: false,
             broken: false,
+            retired: false,
         }
     }
 
@@ -293,17 +296,24 @@ impl PlanState {
     fn disconnect(&mut self) -> bool {
         let failed = self.moving || self.broken || matches!(self.outcome, Some(Err(_)));
         let sound = self.under_way.is_none() && !failed;
-        match &mut self.means {
+        self.retired = match &mut self.means {
             Means::Schedule(scheduled) => sound && scheduled.disconnect(),
             Means::Library(_) => false,
-        }
+        };
+        self.retired
+    }
+
+    /// What it was made from, if it is connected to nobody.
+    pub(crate) fn retired_design(&self) -> Option<&Arc<Design>> {
+        self.design().filter(|_| self.retired)
     }
 
     /// Connects it to other ranks once more, in a scope, as if it were new.
     pub(crate) fn reconnect(&mut self, scope: u64, connection: Connection<'_>) -> Result<()> {
         let Means::Schedule(scheduled) = &mut self.means else { unreachable!("schedules are disconnected") };
-        (self.scope, self.outcome) = (scope, None);
-        scheduled.reconnect(connection)
+        scheduled.reconnect(connection)?;
+        (self.scope, self.outcome, self.retired) = (scope, None, false);
+        Ok(())
     }
 
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
@@ -599,6 +609,11 @@ impl<T: Element> Plan<T> {
         if core.broken {
             let reason = "an earlier run of this plan was not completed; make a new plan".into();
             return Err(Error::Abandoned { rank: self.rank.world.me(), reason });
+        }
+        if core.retired {
+            let reason =
+                "a plan that is retired is connected to nobody; let a communicator adopt it, or make a new one";
+            return Err(Error::Operation(reason.into()));
         }
         Ok(core)
     }

@@ -229,6 +229,20 @@ impl RawComm {
     /// Becomes another communicator of the same ranks, if it [can](RawComm::is_renewable), where
     /// [`of_fellows`](RawComm::of_fellows) would make one; whether it has. Retired plans of it can be [adopted](RawComm::adopt) then. A
     /// rank's own affair: others may make a new one at the same time.
+    ///
+    /// ```no_run
+    /// # use allhands::{Error, Options, raw::{RawCall, RawComm, RawPlan}};
+    /// # fn example(mut old: RawComm, mut plan: RawPlan, call: &RawCall, number: u64) -> Result<(), Error> {
+    /// // The program frees a communicator, and duplicates the world later.
+    /// let fellows = old.fellows();
+    /// let kept = plan.retire() && old.is_renewable();
+    /// if kept && old.renew(&fellows, number) && !old.adopt(&mut plan, &|| ())? {
+    ///     plan = old.plan(call, &Options::new())?; // something else decides by now
+    /// }
+    /// # drop(plan);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn renew(&mut self, fellows: &Fellows, creation: u64) -> bool {
         Rc::get_mut(&mut self.0).is_some_and(|comm| comm.renew(fellows.number(creation), fellows))
     }
@@ -474,8 +488,8 @@ impl RawPlan {
         }
     }
 
-    /// Lets go of what it shares with other ranks, when its communicator is gone: it must not be run before it is
-    /// [adopted](RawComm::adopt). Whether it can be; else it is to be dropped.
+    /// Lets go of what it shares with other ranks, when its communicator is gone: to run it is an error until it is
+    /// [adopted](RawComm::adopt). Whether it has; not if a run is under way or went wrong, nor where MPI carries messages.
     pub fn retire(&mut self) -> bool {
         self.1.is_none() && self.0.retire()
     }

@@ -143,7 +143,11 @@ fn a_plan_that_would_not_be_made_now_is_not_adopted() {
         unsafe { plan.start(x.as_ptr().cast(), y.as_mut_ptr().cast())? };
         assert!(!plan.retire(), "a run is under way");
         plan.wait()?;
+        assert!(!comm.adopt(plan.0.state(), &|| ())?, "it is not retired");
         assert!(plan.retire());
+        // SAFETY: four elements.
+        let refused = unsafe { plan.run(x.as_ptr().cast(), y.as_mut_ptr().cast()) };
+        assert!(refused.is_err_and(|error| error.to_string().contains("connected to nobody")));
         comm.follow(crate::tuning::Tuning::new("threads"));
         assert!(!comm.adopt(plan.0.state(), &|| ())?, "another evidence decides");
         Ok(())

@@ -62,6 +62,8 @@ struct Shape {
     /// So many calls are served alike before it is asked who is next, of so many.
     rest: u64,
     granted: u64,
+    /// Whether a server was named for them: not always the same one, where ranks tell each other counts.
+    forced: bool,
     /// Who was tried beside calls.
     beside: Vec<(Server, RawPlan)>,
 }
@@ -223,7 +225,9 @@ impl<Q: Default> Group<Q> {
         let Some(turn) = turn else {
             if shape.planned.is_empty() {
                 let preference = PlanPreference { forced, ..PlanPreference::default() };
-                let planned = match adopted(comm, queue, call, left.take(), &on_idle)? {
+                shape.forced = forced.is_some();
+                let left = left.take().filter(|_| !shape.forced);
+                let planned = match adopted(comm, queue, call, left, &on_idle)? {
                     Some(planned) => planned,
                     None => made(comm, queue, call, preference, on_idle)?,
                 };
@@ -371,7 +375,7 @@ impl<Q: Default> Group<Q> {
     pub(super) fn end(mut self) -> Option<Remains> {
         let mut shapes = self.plans.clear();
         let left = match shapes.pop() {
-            Some((call, mut shape)) if shapes.is_empty() && shape.granted == 0 && shape.planned.len() == 1 => {
+            Some((call, mut shape)) if shapes.is_empty() && !shape.forced && shape.granted == 0 => {
                 let planned = shape.planned.pop();
                 planned.and_then(|mut planned| planned.retire().then_some((call, planned)))
             }
@@ -393,7 +397,7 @@ impl<Q: Default> Group<Q> {
     }
 }
 
-/// Who is left to serve such calls, instead of one made anew. A user wants the same for the whole job.
+/// Who is left to serve such calls, instead of one made anew, where no server is named.
 fn adopted<Q>(
     comm: &RawComm,
     queue: &mut Q,
