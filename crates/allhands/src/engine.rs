@@ -238,6 +238,14 @@ impl Engine {
         Ok(())
     }
 
+    /// So many words at the beginning of scratch, as the last run has left them; all of scratch, if it is shorter.
+    pub(crate) fn words_in_scratch(&self, many: usize) -> Vec<u64> {
+        let words = many.min(self.scratch.len() / 8);
+        let first = self.scratch.as_ptr().cast::<u64>();
+        // SAFETY: initialised memory, aligned for words, of at least so many; only a run of this engine, which has it to itself, writes there.
+        (0..words).map(|word| unsafe { first.add(word).read() }).collect()
+    }
+
     /// Makes room for a program that needs more scratch.
     pub(crate) fn grow_scratch(&mut self, bytes: usize) {
         if bytes > self.scratch.len() {

@@ -316,6 +316,14 @@ impl PlanState {
         Ok(())
     }
 
+    /// See [`Engine::words_in_scratch`](crate::engine::Engine::words_in_scratch).
+    pub(crate) fn words_in_scratch(&self, many: usize) -> Vec<u64> {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.words_in_scratch(many),
+            Means::Library(_) => Vec::new(),
+        }
+    }
+
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.step(buffers, patient),

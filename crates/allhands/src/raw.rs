@@ -24,8 +24,8 @@
 //! # Ok::<(), allhands::Error>(())
 //! ```
 
+mod carried_counts;
 mod greatest;
-mod node_counts;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ use crate::rank::{Entered, RankState};
 use crate::server::Server;
 pub use crate::store::{PlanStore, Slot};
 pub use crate::switch::switched;
+pub use carried_counts::CarriedCounts;
 pub(crate) use greatest::Greatest;
-pub use node_counts::NodeCounts;
 
 /// What an MPI calls itself, in a few words, as tuning files name their transport.
 ///
@@ -307,23 +307,23 @@ impl RawComm {
         })
     }
 
-    /// What tells the ranks of a node the sizes of blocks that they carry for each other in calls of the collective, root and graph of one, by an algorithm
-    /// of which they need to know no more. All ranks call it in the same order as they make plans; it waits for nobody.
+    /// What tells ranks the sizes of blocks that they carry for each other in calls of the collective, root and graph of one, by an algorithm
+    /// of which they need to [know](allhands_schedule::Knowledge) no more. All ranks call it in the same order as they make plans; it waits for nobody.
     ///
     /// ```no_run
     /// # use allhands::raw::{Amount, RawCall, RawComm};
     /// # use allhands_schedule::{Choice, Collective};
     /// # fn example(comm: &RawComm, call: &RawCall, given: Vec<usize>, gotten: Vec<usize>) -> Result<Amount, allhands::Error> {
-    /// let node_aware = Choice::parse(Collective::Alltoallv, "node-aware").unwrap();
-    /// let mut counts = comm.node_counts(&node_aware, call)?;
+    /// let bruck = Choice::parse(Collective::Alltoallv, "modified-bruck:radix=4").unwrap();
+    /// let mut counts = comm.carried_counts(&bruck, call)?;
     /// counts.start(&given, &gotten)?;
     /// counts.plan().wait()?;
-    /// let amount = Amount::Own { given, gotten, carried: counts.carried() };
-    /// # Ok(amount)
+    /// let carried = counts.carried(&gotten)?;
+    /// # Ok(Amount::Own { given, gotten, carried })
     /// # }
     /// ```
-    pub fn node_counts(&self, choice: &Choice, like: &RawCall) -> Result<NodeCounts> {
-        NodeCounts::new(self, choice, like)
+    pub fn carried_counts(&self, choice: &Choice, like: &RawCall) -> Result<CarriedCounts> {
+        CarriedCounts::new(self, choice, like)
     }
 
     /// What serves neighbourhood collectives on a graph, of which ranks know sizes of their own, and why: settled from the graph alone, so that
@@ -379,6 +379,19 @@ impl RawComm {
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
         self.0.learn(call, since, library, finish)
+    }
+
+    /// The same for calls of which each rank knows its own counts: whatever these are, `serving` serves them without learning. How long calls
+    /// take is judged by their sizes, which ranks tell each other with their times.
+    pub fn learn_of_own_counts<E: From<Error>>(
+        &self,
+        call: &RawCall,
+        serving: &Server,
+        since: Option<u64>,
+        library: bool,
+        finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Turn>, E> {
+        self.0.learn_of_own_counts(call, serving, since, library, finish)
     }
 
     /// How long it took, on this rank, whose [turn](RawComm::learn) it was and who was tried.
@@ -593,6 +606,11 @@ impl RawPlan {
     /// ```
     pub fn drive_mpi(&self) {
         self.0.drive_mpi();
+    }
+
+    /// So many words at the beginning of its scratch: the positions that its schedule uses, in ascending order, if an element is a word.
+    fn words_in_scratch(&self, many: usize) -> Vec<u64> {
+        self.0.state().borrow().words_in_scratch(many)
     }
 
     /// Whether a plan whose operation is the caller's own can run.

@@ -37,6 +37,11 @@ impl Scheduled {
         self.engine.reconnect(connection, &self.design.apart)
     }
 
+    /// See [`Engine::words_in_scratch`].
+    pub(crate) fn words_in_scratch(&self, many: usize) -> Vec<u64> {
+        self.engine.words_in_scratch(many)
+    }
+
     /// How many elements the caller's input and output have.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         (self.design.apart.input, self.design.apart.output)

@@ -186,13 +186,13 @@ pub fn plan(
 ) -> Result<RawPlan, Unserved> {
     let place = comm.reserve()?;
     let (mut call, like) = (call.clone(), call);
-    if choice.knowledge() == Knowledge::Node
+    if matches!(choice.knowledge(), Knowledge::Node | Knowledge::Path)
         && let Amount::Own { given, gotten, carried } = &mut call.amount
     {
-        let mut told = comm.node_counts(choice, like)?;
+        let mut told = comm.carried_counts(choice, like)?;
         told.start(given, gotten)?;
         finish(told.plan())?;
-        *carried = told.carried();
+        *carried = told.carried(gotten)?;
     }
     Ok(place.plan(&call, &Options::new().unshared(true).algorithm(&choice.to_string()))?)
 }

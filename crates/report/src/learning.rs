@@ -21,8 +21,8 @@ pub struct Learning {
 pub struct Lesson {
     /// As programs call it.
     pub collective: String,
-    /// The least power of two that is not less than the bytes.
-    pub up_to_bytes: usize,
+    /// The least power of two that is not less than the bytes; none where each rank knows its own sizes.
+    pub up_to_bytes: Option<usize>,
     /// How many ranks the communicator has.
     pub ranks: usize,
     /// How many calls there were.
@@ -105,7 +105,7 @@ impl Lesson {
         let open = if self.settled { "" } else { " so far" };
         [
             self.collective.clone(),
-            up_to(Some(self.up_to_bytes as u64)),
+            self.up_to_bytes.map_or_else(|| "any".into(), |bytes| up_to(Some(bytes as u64))),
             self.ranks.to_string(),
             self.calls.to_string(),
             format!("{}{open}", self.server),

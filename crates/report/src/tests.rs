@@ -112,7 +112,7 @@ fn what_was_learned_of_both_is_used() {
     };
     let lesson = |tried: Vec<Tried>| Lesson {
         collective: "allreduce".into(),
-        up_to_bytes: 8,
+        up_to_bytes: Some(8),
         ranks: 2,
         calls: 1000,
         server: "ring".into(),

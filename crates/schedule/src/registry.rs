@@ -41,6 +41,9 @@ pub enum Knowledge {
     Own,
     /// Of those that the ranks of its node give and get: what it carries is for one of them, or from one of them.
     Node,
+    /// Of those that pass through it, from anybody to anybody. Blocks travel whole, by messages, and the same way whatever their sizes are: so the sizes can
+    /// travel it first.
+    Path,
     /// Of all.
     All,
 }
@@ -334,7 +337,8 @@ impl Choice {
     /// let knowledge = |text| Choice::parse(Collective::Alltoallv, text).map(|choice| choice.knowledge());
     /// assert_eq!(knowledge("pairwise")?, Knowledge::Own);
     /// assert_eq!(knowledge("node-aware")?, Knowledge::Node);
-    /// assert_eq!(knowledge("bruck")?, Knowledge::All);
+    /// assert_eq!(knowledge("bruck")?, Knowledge::Path);
+    /// assert_eq!(knowledge("node-aware:local=shared")?, Knowledge::All);
     /// # Ok::<(), allhands_schedule::Error>(())
     /// ```
     pub fn knowledge(&self) -> Knowledge {
@@ -346,6 +350,7 @@ impl Choice {
             (Collective::NeighborAllgather | Collective::NeighborAlltoall, "node-aware") => Knowledge::Node,
             (Collective::Gather | Collective::Scatter, "node-aware") => Knowledge::Node,
             (Collective::Alltoall, "node-aware" | "hierarchical" | "multi-leader") if plain => Knowledge::Node,
+            (Collective::Alltoall | Collective::Gather | Collective::Scatter, _) if !self.shares() => Knowledge::Path,
             _ => Knowledge::All,
         }
     }

@@ -65,7 +65,7 @@ fn knows_enough(knowledge: Knowledge, problem: &Problem, schedule: &Schedule) ->
     let known = |block: usize| match knowledge {
         Knowledge::Own => false,
         Knowledge::Node => ends(block).into_iter().any(near),
-        Knowledge::All => true,
+        Knowledge::Path | Knowledge::All => true,
     };
     let blocks = problem.blocks().unwrap_or(1).max(1);
     schedule.rounds.iter().flat_map(Round::spans).all(|(span, _)| match span.space {
@@ -73,6 +73,13 @@ fn knows_enough(knowledge: Knowledge, problem: &Problem, schedule: &Schedule) ->
         Space::Shared => knowledge == Knowledge::All,
         _ => true,
     })
+}
+
+/// Whether the schedules of a problem are those of other counts.
+fn goes_the_same_way(choice: &Choice, problem: &Problem, schedules: &[Schedule]) -> bool {
+    let counts = (0..problem.blocks().unwrap_or(0)).map(|block| block * block % 7 * 1000).collect();
+    let other = Problem { counts, ..problem.clone() };
+    choice.prepare(&other).is_ok_and(|other| schedules.iter().all(|schedule| other.rank(schedule.rank) == *schedule))
 }
 
 /// Whether the algorithm serves the problem; an error if it does and is wrong.
@@ -91,6 +98,9 @@ fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
         if claimed && !proved {
             return Err(format!("claims to be {property} and is not"));
         }
+    }
+    if choice.knowledge() == Knowledge::Path && !goes_the_same_way(choice, problem, &ensemble.schedules) {
+        return Err("does not go the same way whatever sizes are".into());
     }
     if !ensemble.schedules.iter().all(|schedule| knows_enough(choice.knowledge(), problem, schedule)) {
         return Err("carries blocks whose sizes a rank does not know".into());

@@ -55,8 +55,11 @@ const FAILING: [&str; 4] = ["test_dynproc", "test_spawn", "test_util_pool", "tes
 
 /// Those that are run with every algorithm: of all collectives that have some, and of the blocking ones.
 const COLLECTIVES: &str = "test_cco_";
-const NOT_OURS: [&str; 2] = ["_ngh_", "_inter"];
+const NOT_OURS: [&str; 1] = ["_inter"];
 const REQUESTS: [&str; 2] = ["_nb_", "_pr_"];
+
+const AMONG_NEIGHBORS: [&str; 4] =
+    ["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"];
 
 /// Test modules: names that match one of the first, or any if there are none, and none of the second.
 #[derive(Clone, Copy, PartialEq)]
@@ -121,13 +124,14 @@ fn example(allhands: &Path, library: &Library) -> Result<()> {
 /// the tests make communicators of other sizes, too.
 pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Extent) -> Result<()> {
     let begun = Instant::now();
-    let known = SERVED.iter().map(|collective| algorithms(allhands, collective)).collect::<Result<Vec<_>>>()?;
+    let collectives = [&SERVED[..], &AMONG_NEIGHBORS].concat();
+    let known = collectives.iter().map(|collective| algorithms(allhands, collective)).collect::<Result<Vec<_>>>()?;
     let turns = known.iter().map(Vec::len).max().unwrap_or(0);
     let libraries: Vec<&Library> = libraries.iter().filter(|library| library.is_native()).collect();
     let modules = if extent == Extent::Full { ALL_COLLECTIVES } else { BLOCKING };
     for turn in 0..turns {
         let names: Vec<&str> = known.iter().map(|names| names[turn % names.len()].as_str()).collect();
-        let wishes = SERVED.iter().zip(&names).map(|(collective, name)| format!("{collective}={name}?"));
+        let wishes = collectives.iter().zip(&names).map(|(collective, name)| format!("{collective}={name}?"));
         let args = wishes.collect::<Vec<_>>().join(";");
         let how = format!(", algorithms {} of {turns}", turn + 1);
         for (place, library) in libraries.iter().enumerate() {
@@ -135,7 +139,7 @@ pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Ex
             for ranks in RANKS.into_iter().filter(|ranks| extent == Extent::Full || short && *ranks == ALL_SERVE[0]) {
                 let report = try_out(allhands, library, ranks, &args, modules, &how)?;
                 if ALL_SERVE.contains(&ranks) {
-                    forced(&report, &names)?;
+                    forced(&report, &collectives, &names)?;
                 }
             }
         }
@@ -144,8 +148,8 @@ pub(crate) fn every_algorithm(allhands: &Path, libraries: &[Library], extent: Ex
     Ok(())
 }
 
-/// A report says that these algorithms ran.
-fn forced(report: &Path, names: &[&str]) -> Result<()> {
+/// A report says that these collectives were served by these algorithms.
+fn forced(report: &Path, collectives: &[&str], names: &[&str]) -> Result<()> {
     let table = std::fs::read_to_string(report).unwrap_or_default();
     // Columns are two blanks apart: collective, bytes, calls, time, a call, served by.
     let by = |line: &str| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).nth(5).map(str::to_owned);
@@ -153,7 +157,7 @@ fn forced(report: &Path, names: &[&str]) -> Result<()> {
         let mut lines = table.lines().filter(|line| line.starts_with(&format!("{collective} ")));
         lines.any(|line| by(line).is_some_and(|by| by.starts_with(**name)))
     };
-    match SERVED.iter().zip(names).find(|pair| !ran(pair)) {
+    match collectives.iter().zip(names).find(|pair| !ran(pair)) {
         Some((collective, name)) => Err(format!("no {collective} by {name} was run\n{table}")),
         None => Ok(()),
     }

@@ -101,6 +101,16 @@ fn learning(allhands: &Path, library: &Library) -> Result<()> {
                     return Err(format!("{title}: {word} is not in the report: {text}"));
                 }
             }
+            let report: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{title}: {error}"))?;
+            let rows = report["rows"].as_array().map_or(&[][..], Vec::as_slice);
+            for collective in ["alltoallv", "gatherv", "scatterv", "neighbor_alltoallv", "neighbor_allgather"] {
+                let tried = |row: &serde_json::Value| {
+                    row["collective"] == collective && row["passed"] == "a try, to learn who is fastest"
+                };
+                if !rows.iter().any(tried) {
+                    return Err(format!("{title}: the MPI's own was not tried for {collective}: {text}"));
+                }
+            }
         }
     }
     Ok(())

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use allhands_model::Machine;
-use allhands_schedule::{Choice, Collective, Expression, Problem};
+use allhands_model::{Allowance, Machine};
+use allhands_schedule::{Choice, Collective, Expression, Knowledge, Problem};
 
 use super::{Comm, PlanRequest};
-use crate::choose::class;
+use crate::choose::{Abilities, class};
 use crate::error::Error;
 use crate::layout::Amount;
-use crate::learn::{Learner, Lesson, Rivals, Subject, Turn, WORDS};
+use crate::learn::{Learner, Lesson, Pace, Rivals, Subject, Turn, WORDS};
 use crate::plan::Options;
 use crate::raw::{Greatest, RawCall, RawPlan};
 use crate::server::Server;
@@ -22,6 +22,8 @@ pub(super) struct Learning {
 
 /// The MPI's own is expected to take so many times as long, where nothing is known of it.
 const EXPECTED_OF_THE_LIBRARY: f64 = 1.5;
+/// One of ours is, where nothing is known of counts.
+const EXPECTED_WITHOUT_COUNTS: f64 = 1.5;
 /// A scheduler's slice, in seconds.
 const SLICE: f64 = 4e-3;
 
@@ -36,23 +38,16 @@ impl Comm {
         library: bool,
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
-        let origin = self.rank.origin.as_ref();
-        let Some((pace, began)) = origin.and_then(|origin| Some((origin.learning.pace()?, origin.began))) else {
-            return Ok(None);
-        };
+        let Some(pace) = self.pace() else { return Ok(None) };
         let options = Options::new().only_ours(true);
         let (ask, own) = PlanRequest::raw(call, &options, None, &|| ())?;
         let ask = ask.reproducible(self.rank.sums_reproducibly());
         let subject = Subject {
             collective: ask.collective,
-            class: class(ask.bytes()),
+            class: Some(class(ask.bytes())),
             commutative: ask.commutative,
             rounds: (ask.collective.reduces() && !ask.exact).then_some(ask.root),
         };
-        let mut learning = self.learning.borrow_mut();
-        let Learning { learner, exchange } =
-            learning.get_or_insert_with(|| Learning { learner: Learner::new(pace, began), exchange: None });
-        learner.refuses_library |= !library;
         let serving = || {
             let problem = self.problem(&ask).ok()?;
             let (evidence, bytes) = (self.evidence.borrow().clone(), ask.bytes());
@@ -60,6 +55,47 @@ impl Comm {
             let remembered = evidence.remembered(&problem, bytes, &decision.server);
             Some((decision.server, remembered))
         };
+        let rivals = |serving: &Server, usual: f64, _| self.rivals(&ask, own.is_some(), serving, usual);
+        self.turn(pace, (subject, since, 0), library, serving, rivals, finish)
+    }
+
+    /// The same of calls of which each rank knows its own counts, whatever they are; `serving` serves them without learning.
+    pub(crate) fn learn_of_own_counts<E: From<Error>>(
+        &self,
+        call: &RawCall,
+        serving: &Server,
+        since: Option<u64>,
+        library: bool,
+        finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Turn>, E> {
+        let Some(pace) = self.pace() else { return Ok(None) };
+        let subject = Subject { collective: call.collective, class: None, commutative: true, rounds: None };
+        let size = class(size_of_own(call));
+        let rivals = |serving: &Server, usual, typical| self.rivals_of_own_counts(call, serving, usual, typical);
+        self.turn(pace, (subject, since, size), library, || Some((serving.clone(), None)), rivals, finish)
+    }
+
+    /// How soon things are tried, and when the run began; none where nothing is learned.
+    fn pace(&self) -> Option<(Pace, Instant)> {
+        let origin = self.rank.origin.as_ref()?;
+        Some((origin.learning.pace()?, origin.began))
+    }
+
+    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `rivals`: who might beside somebody
+    /// who takes so long, for calls of a size, where sizes are told.
+    fn turn<E: From<Error>>(
+        &self,
+        (pace, began): (Pace, Instant),
+        (subject, since, size): (Subject, Option<u64>, usize),
+        library: bool,
+        serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
+        rivals: impl FnOnce(&Server, f64, usize) -> Rivals,
+        finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Turn>, E> {
+        let mut learning = self.learning.borrow_mut();
+        let Learning { learner, exchange } =
+            learning.get_or_insert_with(|| Learning { learner: Learner::new(pace, began), exchange: None });
+        learner.refuses_library |= !library;
         let Some(topic) = learner.topic(subject, serving) else { return Ok(None) };
         let told = learner.exchange_is_due(topic);
         if told {
@@ -75,12 +111,12 @@ impl Comm {
         }
         if learner.asks_for_rivals(topic) {
             let began = Instant::now();
-            let (serving, usual) = learner.serving(topic);
-            let rivals = self.rivals(&ask, own.is_some(), serving, usual);
+            let ((serving, usual), typical) = (learner.serving(topic), learner.typical_size(topic));
+            let rivals = rivals(serving, usual, typical);
             learner.propose(topic, rivals);
             learner.spent(began.elapsed());
         }
-        Ok(Some(Turn { told, ..learner.turn(topic, since) }))
+        Ok(Some(Turn { told, ..learner.turn(topic, since, size) }))
     }
 
     /// See [`Evidence::fitted_machine`](crate::Evidence::fitted_machine).
@@ -118,9 +154,7 @@ impl Comm {
         let (able, evidence) = (self.abilities(ask), self.evidence.borrow().clone());
         let mut all = evidence.rivals(self.company.seating, &problem, ask.bytes(), able, serving);
         if able.library && *serving != Server::Library && all.iter().all(|(server, _)| *server != Server::Library) {
-            // Where ranks outnumber cores it may wait for somebody who has lost the core.
-            let slices = if evidence.is_crowded(self.size()) { SLICE / usual.max(1e-9) } else { 0.0 };
-            all.push((Server::Library, EXPECTED_OF_THE_LIBRARY + slices));
+            all.push((Server::Library, self.expected_of_the_library(usual)));
         }
         if !ask.collective.reduces() || ask.exact {
             return Rivals { open: all, beside: Vec::new() };
@@ -144,21 +178,75 @@ impl Comm {
         Rivals { open, beside }
     }
 
+    /// The same for calls of which each rank knows its own counts, where the busiest gives and gets so many bytes. Of a graph a rank keeps the edges of its own node, so what
+    /// suits it is not thought through again.
+    fn rivals_of_own_counts(&self, call: &RawCall, serving: &Server, usual: f64, typical: usize) -> Rivals {
+        let mut all = match self.is_apart() && call.graph.is_none() {
+            true => self.modelled_of_own_counts(call, serving, typical),
+            false => Vec::new(),
+        };
+        let names: &[&str] = match call.collective.family() {
+            Collective::NeighborAllgather | Collective::NeighborAlltoall => &["direct", "node-aware"],
+            Collective::Alltoall => &["spread-out"],
+            _ => &["linear"],
+        };
+        let ours = names.iter().filter_map(|name| Choice::parse(call.collective, name).ok());
+        // Between ranks of one node nothing is gathered for another.
+        let ours = ours.filter(|choice| self.is_apart() || choice.knowledge() == Knowledge::Own);
+        all.extend(ours.map(|choice| (Server::Schedule(choice), EXPECTED_WITHOUT_COUNTS)));
+        all.push((Server::Library, self.expected_of_the_library(usual)));
+        let mut open: Vec<(Server, f64)> = Vec::new();
+        for (server, expected) in all {
+            if server != *serving && open.iter().all(|(known, _)| *known != server) {
+                open.push((server, expected));
+            }
+        }
+        Rivals { open, beside: Vec::new() }
+    }
+
+    /// The best by the model for equal blocks, in which no rank needs to know all counts.
+    fn modelled_of_own_counts(&self, call: &RawCall, serving: &Server, typical: usize) -> Vec<(Server, f64)> {
+        let problem = Problem::new(call.collective, self.company.topology.clone()).with_root(call.root);
+        let Ok(problem) = problem else { return Vec::new() };
+        let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
+        let blocks = if call.collective.rooted() { self.size() } else { 2 * self.size() };
+        let evidence = self.evidence.borrow().clone();
+        let best = evidence.rivals(self.company.seating, &problem, typical / blocks, able, serving);
+        let of_own = |(server, expected): (Server, f64)| match server.choice()?.knowledge() {
+            Knowledge::Own | Knowledge::Node => Some((server, expected)),
+            // Sizes travel first, with as many messages.
+            Knowledge::Path => Some((server, 2.0 * expected)),
+            Knowledge::All => None,
+        };
+        best.into_iter().filter_map(of_own).collect()
+    }
+
+    /// How many times as long the MPI's own may take as somebody who takes so long.
+    fn expected_of_the_library(&self, usual: f64) -> f64 {
+        // Where ranks outnumber cores it may wait for somebody who has lost the core.
+        let crowded = self.evidence.borrow().is_crowded(self.size());
+        EXPECTED_OF_THE_LIBRARY + if crowded { SLICE / usual.max(1e-9) } else { 0.0 }
+    }
+
     /// Says what was learned, if the user wants to know.
     fn log_lesson(&self, lesson: &Lesson) {
         if self.rank() == 0 && crate::log::logs() {
             let times: Vec<String> =
                 lesson.tried.iter().map(|time| format!("{} {:.2} us", time.algorithm, time.median_us)).collect();
             let why = format!("learned: {}", times.join(", "));
-            crate::log::log(
-                lesson.collective.name(),
-                Some(lesson.bytes),
-                self.size(),
-                &lesson.server.to_string(),
-                &why,
-            );
+            crate::log::log(lesson.collective.name(), lesson.bytes, self.size(), &lesson.server.to_string(), &why);
         }
     }
+}
+
+/// What a rank gives and gets in a call of which it knows its own counts, in bytes.
+fn size_of_own(call: &RawCall) -> usize {
+    let elements = match &call.amount {
+        Amount::Each(count) => *count,
+        Amount::Listed(counts) => counts.iter().sum(),
+        Amount::Own { given, gotten, .. } => given.iter().sum::<usize>() + gotten.iter().sum::<usize>(),
+    };
+    elements * call.element.size()
 }
 
 /// What a reduction evaluates, by an algorithm.

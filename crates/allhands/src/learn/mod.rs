@@ -15,6 +15,7 @@
 mod ledger;
 mod memory;
 mod trial;
+mod yardstick;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -33,8 +34,8 @@ use trial::{Trial, TurnKind};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
     pub(crate) collective: Collective,
-    /// The class of their size.
-    pub(crate) class: usize,
+    /// The class of their size; none where each rank knows its own, so that calls of all sizes are learned about together.
+    pub(crate) class: Option<usize>,
     pub(crate) commutative: bool,
     /// The root of a reduction that rounds: others have other expressions, perhaps. None where nothing is rounded.
     pub(crate) rounds: Option<usize>,
@@ -71,8 +72,8 @@ pub(crate) struct Rivals {
 pub struct Lesson {
     /// The collective.
     pub collective: Collective,
-    /// The largest size of its class, in bytes of a block or of the vector.
-    pub bytes: usize,
+    /// The largest size of its class, in bytes of a block or of the vector; none where each rank knows its own sizes.
+    pub bytes: Option<usize>,
     /// Calls so far.
     pub calls: u64,
     /// Who serves.
@@ -91,8 +92,9 @@ pub struct Lesson {
 const TRY: &str = "a try, to learn who is fastest";
 /// So many turns are told at once.
 const TURNS: usize = 28;
-/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, and the turns.
-pub(crate) const WORDS: usize = TURNS + BEFORE;
+/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, and the turns:
+/// how long they took, then their sizes.
+pub(crate) const WORDS: usize = BEFORE + 2 * TURNS;
 const BEFORE: usize = 4;
 /// More subjects than this are not learned about.
 const MOST_SUBJECTS: usize = 1024;
@@ -130,6 +132,8 @@ struct Untold {
     beside: bool,
     candidate: usize,
     kind: TurnKind,
+    /// Where sizes are told.
+    size: usize,
     seconds: f64,
 }
 
@@ -164,7 +168,10 @@ impl Learner {
         }
         let (server, remembered) = serving()?;
         let topic = self.topics.len();
-        let trial = Trial::new(self.pace, server, remembered);
+        let trial = match subject.class {
+            Some(_) => Trial::new(self.pace, server, remembered),
+            None => Trial::of_any_size(self.pace, server),
+        };
         self.topics.push(Topic { subject: subject.clone(), trial, outside: Vec::new(), beside: None });
         self.index.insert(subject, topic);
         Some(topic)
@@ -185,9 +192,11 @@ impl Learner {
         words[1] = self.began.elapsed().as_nanos() as u64;
         words[2] = nanoseconds(std::mem::take(&mut self.exchanging));
         words[3] = u64::from(self.refuses_library);
-        for (word, untold) in words[BEFORE..].iter_mut().zip(&self.untold) {
+        let (times, sizes) = words[BEFORE..].split_at_mut(TURNS);
+        for ((time, size), untold) in times.iter_mut().zip(sizes).zip(&self.untold) {
             // Something took some time.
-            *word = nanoseconds(untold.seconds).max(1);
+            *time = nanoseconds(untold.seconds).max(1);
+            *size = untold.size as u64;
         }
         words
     }
@@ -198,10 +207,11 @@ impl Learner {
         self.exchanging += took.as_secs_f64();
         let in_collectives = self.topics.iter().map(|topic| topic.trial.in_calls()).sum();
         self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
-        for (untold, word) in self.untold.drain(..).zip(&words[BEFORE..]) {
+        let (times, sizes) = words[BEFORE..].split_at(TURNS);
+        for ((untold, time), size) in self.untold.drain(..).zip(times).zip(sizes) {
             let Topic { trial, beside, .. } = &mut self.topics[untold.topic];
             let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
-            trial.learn(untold.candidate, untold.kind, seconds(*word));
+            trial.learn(untold.candidate, untold.kind, *size, seconds(*time));
         }
         if words[3] > 0 {
             self.without_library = true;
@@ -238,6 +248,11 @@ impl Learner {
         (trial.server(), trial.usual.unwrap_or(0.0))
     }
 
+    /// The size whose calls take most time, where sizes are told.
+    pub(crate) fn typical_size(&self, topic: usize) -> usize {
+        self.topics[topic].trial.typical_size() as usize
+    }
+
     /// Who might serve a subject.
     pub(crate) fn propose(&mut self, topic: usize, rivals: Rivals) {
         let mut rivals = rivals;
@@ -250,8 +265,8 @@ impl Learner {
     }
 
     /// Who serves the next call of a subject; `since`: how many of its shape were served since it was asked for that shape. The first of a shape is served as
-    /// usual: for others there would be a plan to make.
-    pub(crate) fn turn(&mut self, number: usize, since: Option<u64>) -> Turn {
+    /// usual: for others there would be a plan to make. `size`: that of this rank's call, where sizes are told.
+    pub(crate) fn turn(&mut self, number: usize, since: Option<u64>, size: usize) -> Turn {
         self.topics[number].trial.pass(since.unwrap_or(0));
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
@@ -279,10 +294,10 @@ impl Learner {
         let aside = aside.and_then(|(tried, server)| Some((tried.candidate, tried.timed?, server)));
         let server = trial.candidates[turn.candidate].server.clone();
         let why = if server == *trial.server() { trial.why() } else { Some(TRY.into()) };
-        if let Some(kind) = turn.timed {
-            self.untold.push(Untold { topic: number, beside: false, candidate: turn.candidate, kind, seconds: 0.0 });
-        } else if let Some((candidate, kind, _)) = &aside {
-            self.untold.push(Untold { topic: number, beside: true, candidate: *candidate, kind: *kind, seconds: 0.0 });
+        let mine = turn.timed.map(|kind| (false, turn.candidate, kind));
+        let timed = mine.or(aside.as_ref().map(|(candidate, kind, _)| (true, *candidate, *kind)));
+        if let Some((beside, candidate, kind)) = timed {
+            self.untold.push(Untold { topic: number, beside, candidate, kind, size, seconds: 0.0 });
         }
         Turn {
             server,

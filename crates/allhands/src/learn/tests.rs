@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn subject(class: usize) -> Subject {
-    Subject { collective: Collective::Allreduce, class, commutative: true, rounds: None }
+    Subject { collective: Collective::Allreduce, class: Some(class), commutative: true, rounds: None }
 }
 
 fn server(name: &str) -> Server {
@@ -29,6 +29,8 @@ struct Ranks {
     last: Option<Server>,
     /// Calls of a subject since it was asked.
     since: HashMap<usize, u64>,
+    /// Of the next call, where sizes are told.
+    size: usize,
 }
 
 impl Ranks {
@@ -44,6 +46,7 @@ impl Ranks {
             changes: 0,
             last: None,
             since: HashMap::new(),
+            size: 0,
         }
     }
 
@@ -81,8 +84,8 @@ impl Ranks {
                 learner.propose(topic, Rivals { open, beside: Vec::new() });
             }
         }
-        let since = self.since.remove(&topic);
-        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, since)).collect();
+        let (since, size) = (self.since.remove(&topic), self.size);
+        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, since, size)).collect();
         assert!(turns.iter().all(|turn| *turn == turns[0]), "ranks disagree on who serves");
         let Turn { server, tried, rest, .. } = &turns[0];
         let who = NAMES.iter().position(|name| *name == server.to_string()).unwrap();
@@ -205,7 +208,7 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
                 words[1] = 1_000_000_000;
                 learner.told(&words, Duration::ZERO);
             }
-            let turn = learner.turn(topic, Some(since));
+            let turn = learner.turn(topic, Some(since), 0);
             since = 1 + turn.rest;
             if turn.tried {
                 learner.took(Duration::from_secs_f64(took));
@@ -250,7 +253,7 @@ fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
             let (open, outside) = (vec![(server("nap"), 1.1)], vec![(server("mpi"), 1.5)]);
             learner.propose(topic, Rivals { open, beside: outside });
         }
-        let turn = learner.turn(topic, Some(since));
+        let turn = learner.turn(topic, Some(since), 0);
         since = 1 + turn.rest;
         assert_ne!(turn.server, Server::Library, "it evaluates something else");
         assert!(!(turn.tried && turn.beside.is_some()));
@@ -285,4 +288,56 @@ proptest! {
         }
         prop_assert!(ranks.exchanges > 0);
     }
+}
+
+#[test]
+fn sizes_that_come_in_a_pattern_deceive_nobody() {
+    // Four sizes, for each of which the candidates take another time, but one of them the least on the whole.
+    let own = Subject { class: None, ..subject(0) };
+    for pattern in [&[0, 1][..], &[0, 0, 1], &[0, 1, 2], &[0, 3], &[3, 0, 0, 0], &[1, 2, 3, 0, 0], &[2]] {
+        for (winner, factors) in
+            [(0, [1.0, 1.2, 1.3, 1.5]), (1, [1.0, 0.8, 1.3, 1.5]), (2, [1.0, 0.9, 0.5, 2.0]), (3, [1.0, 1.1, 1.2, 0.7])]
+        {
+            let mut ranks = Ranks::new(3, Pace::USUAL);
+            let mut noise = random(pattern.len() as u64);
+            for call in 0..20_000 {
+                let class = pattern[call % pattern.len()];
+                // The rank of the longest call tells its size.
+                ranks.size = 8 << (4 * class);
+                let length = [10e-6, 30e-6, 100e-6, 1e-3][class];
+                ranks.call(&own, 1, &mut |_, who| length * factors[who] * (1.0 + 0.1 * noise()));
+            }
+            let lesson = ranks.lesson();
+            assert!(lesson.settled && lesson.bytes.is_none(), "{pattern:?} {lesson:?}");
+            assert_eq!(lesson.server.to_string(), NAMES[winner], "{pattern:?} {lesson:?}");
+            assert!(lesson.spent < 0.011 * ranks.in_calls, "{pattern:?} {lesson:?} {}", ranks.in_calls);
+        }
+    }
+}
+
+#[test]
+fn short_calls_do_not_decide_for_long_ones_that_take_the_time_nor_old_sizes_for_new_ones() {
+    let own = Subject { class: None, ..subject(0) };
+    let mut ranks = Ranks::new(3, Pace::USUAL);
+    let mut noise = random(3);
+    // By length of the call: the second is better for short calls, the third for long ones.
+    let mut call = |ranks: &mut Ranks, long: bool| {
+        ranks.size = if long { 1 << 20 } else { 8 };
+        let (length, factors) = if long { (1e-3, [1.0, 1.5, 0.7, 1.5]) } else { (10e-6, [1.0, 0.5, 1.6, 1.5]) };
+        ranks.call(&own, 1, &mut |_, who| length * factors[who] * (1.0 + 0.1 * noise()));
+    };
+    for number in 0..20_000 {
+        call(&mut ranks, number % 4 == 0);
+    }
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[2], "{:?}", ranks.lesson());
+    // From now on there are short ones only.
+    (0..200_000).for_each(|_| call(&mut ranks, false));
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[1], "{:?}", ranks.lesson());
+    assert!(ranks.changes <= 3, "{}", ranks.changes);
+    // Sizes that are new.
+    let mut ranks = Ranks::new(3, Pace::USUAL);
+    (0..20_000).for_each(|_| call(&mut ranks, true));
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[2]);
+    (0..200_000).for_each(|_| call(&mut ranks, false));
+    assert_eq!(ranks.lesson().server.to_string(), NAMES[1], "{:?}", ranks.lesson());
 }

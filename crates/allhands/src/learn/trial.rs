@@ -6,8 +6,10 @@
 //!
 //! Nothing here depends on anything but what all ranks know alike: how many calls there were, and times that they have told each other.
 
+use super::yardstick::Yardstick;
+use crate::comm::hash;
 use crate::server::Server;
-use crate::stats::{median, ratio, tenth};
+use crate::stats::{Middle, median, middle, ratio, tenth};
 use crate::tuning::Time;
 
 /// How soon things are tried.
@@ -77,7 +79,7 @@ pub(crate) struct Candidate {
     pub(crate) server: Server,
     /// How many times as long as the first one it takes, by what is known before it was tried.
     expected: f64,
-    /// The first run, and those of rounds, in seconds.
+    /// The first run, and those of rounds that say something, in seconds.
     first: Option<f64>,
     pub(crate) times: Vec<f64>,
     /// Whether it still takes turns.
@@ -123,7 +125,10 @@ pub(crate) struct Trial {
     unlearned: (usize, f64),
     /// How long a call takes, in seconds, once that is known.
     pub(crate) usual: Option<f64>,
-    looks: Vec<f64>,
+    /// Sizes and seconds.
+    looks: Vec<(u64, f64)>,
+    /// What calls are measured by, where each rank knows its own sizes, so that one candidate's turns may be of longer ones than another's.
+    yardstick: Option<Yardstick>,
     /// Turns that are not told yet.
     untold: usize,
     /// Calls so far, and how many of them since it was settled.
@@ -147,6 +152,7 @@ impl Trial {
             unlearned: (0, 0.0),
             usual: remembered,
             looks: Vec::new(),
+            yardstick: None,
             untold: 0,
             calls: 0,
             settled_calls: 0,
@@ -154,6 +160,13 @@ impl Trial {
             gained: 0.0,
             spent: 0.0,
         }
+    }
+
+    /// Of calls of sizes that are told after them.
+    pub(crate) fn of_any_size(pace: Pace, serving: Server) -> Trial {
+        // More looks see more sizes.
+        let pace = Pace { looks: 4 * pace.looks, ..pace };
+        Trial { yardstick: Some(Yardstick::default()), ..Trial::new(pace, serving, None) }
     }
 
     /// Of tries beside calls that somebody serves in any case.
@@ -291,16 +304,13 @@ impl Trial {
         Turn { candidate, timed: Some(kind), rest: 0 }
     }
 
-    /// Who takes turns in a round, in its order: begun by another each time, and backwards every other.
+    /// Who takes turns in a round, in its order, which is drawn by the round's number: calls that come in a pattern fall into step with nobody.
     fn order(&self, number: usize) -> Vec<usize> {
         let fresh = |index: &usize| number > 0 || *index != self.serving || self.beside;
         let mut order: Vec<usize> = self.on().filter(fresh).collect();
-        if !order.is_empty() {
-            let begin = number % order.len();
-            order.rotate_left(begin);
-        }
-        if number % 2 == 1 {
-            order.reverse();
+        for (place, last) in (1..order.len()).rev().enumerate() {
+            let draw = hash(&[number as u64, place as u64]) >> 32;
+            order.swap(last, draw as usize % (last + 1));
         }
         order
     }
@@ -330,18 +340,35 @@ impl Trial {
         }
     }
 
-    /// The time of a turn, which all ranks have told each other. Times come in the order of the turns.
-    pub(crate) fn learn(&mut self, candidate: usize, kind: TurnKind, seconds: f64) {
+    /// The time of a turn, and the size of the call where that is told, which all ranks have told each other. Times come in the order of the turns.
+    pub(crate) fn learn(&mut self, candidate: usize, kind: TurnKind, size: u64, seconds: f64) {
         self.untold -= 1;
         let usual = self.usual.unwrap_or(seconds);
+        let told = match &mut self.yardstick {
+            None => Some(seconds),
+            Some(yardstick) => {
+                // The first candidate is the one that all are measured by.
+                if kind == TurnKind::Round && candidate == 0 {
+                    yardstick.add(size, seconds);
+                }
+                yardstick.measure(size, seconds)
+            }
+        };
+        let (known, measured) = (&mut self.candidates[candidate], told.unwrap_or(usual));
         if kind != TurnKind::Look {
-            self.spent += if self.beside { seconds } else { (seconds - usual).max(0.0) };
+            let longer = seconds * (1.0 - usual / measured);
+            self.spent += if self.beside { seconds } else { longer.max(0.0) };
         }
         match kind {
-            TurnKind::Look => self.looks.push(seconds),
-            TurnKind::First => self.candidates[candidate].first = Some(seconds),
-            TurnKind::Round => self.candidates[candidate].times.push(seconds),
+            TurnKind::Look => self.looks.push((size, seconds)),
+            TurnKind::First => known.first = told,
+            TurnKind::Round => known.times.extend(told),
         }
+    }
+
+    /// The size whose calls take most time, where sizes are told.
+    pub(crate) fn typical_size(&self) -> u64 {
+        self.yardstick.as_ref().map_or(0, Yardstick::typical_size)
     }
 
     /// From now on the MPI's own does not serve.
@@ -359,7 +386,7 @@ impl Trial {
 
     /// Seconds that calls have taken so far, as far as that is known.
     pub(crate) fn in_calls(&self) -> f64 {
-        let look = self.looks.first().copied();
+        let look = self.looks.first().map(|(_, seconds)| *seconds);
         self.calls as f64 * self.usual.or(look).unwrap_or(0.0)
     }
 
@@ -376,11 +403,31 @@ impl Trial {
     }
 
     fn look_again(&mut self) {
-        let now = median(&std::mem::take(&mut self.looks));
-        let drifted = self.usual.is_none_or(|usual| now > DRIFT * usual || usual > DRIFT * now);
+        let looks = std::mem::take(&mut self.looks);
+        let all: f64 = looks.iter().map(|(_, seconds)| seconds).sum();
+        let now = match &self.yardstick {
+            None => median(&looks.iter().map(|(_, seconds)| *seconds).collect::<Vec<f64>>()),
+            // Of short ones and long ones.
+            Some(_) => all / looks.len() as f64,
+        };
+        let drifted = self.usual.is_none_or(|usual| {
+            let beyond = |now: f64| now > DRIFT * usual || usual > DRIFT * now;
+            match &self.yardstick {
+                None => beyond(now),
+                Some(yardstick) => {
+                    let measure = |(size, seconds): &(u64, f64)| Some((yardstick.measure(*size, *seconds)?, *seconds));
+                    let (measured, taken): (Vec<f64>, Vec<f64>) = looks.iter().filter_map(measure).unzip();
+                    // Where most time goes to other sizes than when it was settled these are other calls.
+                    2.0 * taken.iter().sum::<f64>() < all || beyond(median(&measured))
+                }
+            }
+        });
         match drifted {
             false => self.stage = Stage::Settled,
             true => {
+                if let Some(yardstick) = &mut self.yardstick {
+                    *yardstick = Yardstick::of(&looks, now);
+                }
                 // What serves now is the one to compare with.
                 let serving = self.candidates[self.serving].server.clone();
                 self.candidates = vec![Candidate::new(serving, 1.0)];
@@ -402,33 +449,33 @@ impl Trial {
             }
             return self.go_on(rounds);
         }
-        let times: Vec<Vec<f64>> = self.candidates.iter().map(|candidate| candidate.times.clone()).collect();
-        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS, rounds >= self.pace.most_rounds);
+        let heard = on.iter().all(|&index| index == 0 || 2 * self.times(index).len() >= ROUNDS_OF_MEDIANS);
+        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS && heard, rounds >= self.pace.most_rounds);
         // How many times as long as who serves somebody takes, in the same rounds.
-        let beside = |index: usize| ratio(&times[index], &times[self.serving]).median;
+        let beside = |index: usize| self.ratio(index, self.serving).median;
         let best = match many {
             true => on.iter().copied().min_by(|&one, &other| beside(one).total_cmp(&beside(other))),
             false => on.iter().copied().min_by(|&one, &other| self.least(one).total_cmp(&self.least(other))),
         };
         let best = best.unwrap_or(self.serving);
         for &index in &on {
-            let ratio = ratio(&times[index], &times[best]);
+            let ratio = self.ratio(index, best);
             let slower = match many {
                 true => ratio.median > slack && (ratio.low > 1.0 || last),
-                false => self.least(index) > slack * self.least(best),
+                false => self.least(index).is_finite() && self.least(index) > slack * self.least(best),
             };
             // Who serves is compared with to the end.
             self.candidates[index].on = index == best || index == self.serving || !slower;
         }
-        if many && !self.beside && ratio(&times[best], &times[self.serving]).median < CLEARLY {
+        if many && !self.beside && self.ratio(best, self.serving).median < CLEARLY {
             self.serve_by(best);
         }
-        let near = |index: usize| index != best && ratio(&times[index], &times[best]).low < CLOSE;
+        let near = |index: usize| index != best && self.ratio(index, best).low < CLOSE;
         let open = !many || self.on().any(near);
         if open && !last {
             return self.go_on(rounds);
         }
-        let better = ratio(&times[best], &times[self.serving]).median < CLOSE;
+        let better = self.ratio(best, self.serving).median < CLOSE;
         self.settle(if better { best } else { self.serving })
     }
 
@@ -454,8 +501,7 @@ impl Trial {
 
     /// From now on somebody else serves; its time is that of who served, by the ratio of both.
     fn serve_by(&mut self, winner: usize) {
-        let times = |index: usize| &self.candidates[index].times;
-        let ratio = ratio(times(winner), times(self.serving)).median;
+        let ratio = self.ratio(winner, self.serving).median;
         if winner != self.serving && ratio.is_finite() {
             self.usual = self.usual.map(|usual| usual * ratio);
         }
@@ -471,13 +517,15 @@ impl Trial {
 
     /// Who was tried in rounds, who serves first; times as they are beside who serves, in rounds that both took part in.
     pub(crate) fn tried(&self) -> Vec<Time> {
-        let serving = &self.candidates[self.serving];
         let usual = self.usual.unwrap_or(0.0) * 1e6;
-        let time = |candidate: &Candidate| {
-            let own = &candidate.times;
-            let scale = usual / median(&serving.times);
-            let median_us = usual * ratio(own, &serving.times).median;
-            let algorithm = candidate.server.to_string();
+        if self.times(self.serving).is_empty() {
+            return Vec::new();
+        }
+        let time = |index: usize| {
+            let own = self.times(index);
+            let scale = usual / median(self.times(self.serving));
+            let median_us = usual * self.ratio(index, self.serving).median;
+            let algorithm = self.candidates[index].server.to_string();
             Time {
                 algorithm,
                 median_us,
@@ -486,9 +534,26 @@ impl Trial {
                 samples: own.len(),
             }
         };
-        let others = self.candidates.iter().enumerate().filter(|(index, _)| *index != self.serving);
-        let all = std::iter::once(serving).chain(others.map(|(_, candidate)| candidate));
-        all.filter(|candidate| !candidate.times.is_empty()).map(time).collect()
+        let others = (0..self.candidates.len()).filter(|index| *index != self.serving);
+        let all = std::iter::once(self.serving).chain(others);
+        all.filter(|index| !self.times(*index).is_empty()).map(time).collect()
+    }
+
+    /// How many times as long somebody takes as another: by rounds, or, where some turns say nothing, by those of each that do.
+    fn ratio(&self, one: usize, other: usize) -> Middle {
+        if self.yardstick.is_none() {
+            return ratio(self.times(one), self.times(other));
+        }
+        let other = median(self.times(other));
+        middle(&self.times(one).iter().map(|time| time / other).collect::<Vec<f64>>())
+    }
+
+    /// What somebody took in rounds; the one that others are measured by, what it takes on the whole, if no turn of its own says more.
+    fn times(&self, index: usize) -> &[f64] {
+        match (&self.yardstick, &self.candidates[index].times[..]) {
+            (Some(yardstick), []) if index == 0 => std::slice::from_ref(&yardstick.usual),
+            (_, times) => times,
+        }
     }
 
     /// The fastest run of a candidate.

@@ -8,7 +8,7 @@ use allhands::raw::{Fellows, PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
-use super::own_counts::OwnCounts;
+use super::own_counts::{OwnCounts, OwnPlace};
 use super::policy::{Chosen, MOST_WEIGHT, PlanPreference, Told};
 use crate::job::Forced;
 use crate::observe::{JobFacts, Lessons};
@@ -29,6 +29,8 @@ pub(crate) struct Group<Q> {
     /// Whether who serves the last call is tried, so that its time is wanted; and who is to be tried beside it.
     pub(crate) tried: bool,
     pub(crate) beside: Option<Server>,
+    /// When it began, if that was before its plan was found: ranks may tell each other counts first.
+    began: Option<Instant>,
     /// Whether something may have been learned before it.
     pub(crate) told: bool,
     /// For those that are tried beside.
@@ -49,7 +51,7 @@ pub(crate) enum FoundPlan {
     /// Among those of calls of which all ranks know all.
     Known(Slot),
     /// Among those of calls of which each rank knows its own counts.
-    OwnCounts(Slot),
+    OwnCounts(OwnPlace),
 }
 
 /// What serves calls of one shape.
@@ -102,8 +104,9 @@ pub(crate) struct Found<'a, Q> {
     told: &'a Told,
     /// What is under way beside it.
     pub(crate) queue: &'a mut Q,
-    /// Whether it is tried, so that its time is wanted.
+    /// Whether it is tried, so that its time is wanted; and when it began, if that was before it was found.
     pub(crate) tried: bool,
+    pub(crate) began: Option<Instant>,
     /// Whether it was made for this call.
     pub(crate) fresh: bool,
 }
@@ -162,11 +165,18 @@ impl<Q: Default> Group<Q> {
             fresh: false,
             tried: false,
             beside: None,
+            began: None,
             told: false,
             scratch: Vec::new(),
             queue: Q::default(),
             comm,
         }
+    }
+
+    /// Another call: nothing is known of it.
+    #[inline]
+    fn begin(&mut self) {
+        (self.fresh, self.tried, self.beside, self.began, self.told) = (false, false, None, None, false);
     }
 
     /// The plan for a call, made at the first one of its shape.
@@ -176,7 +186,7 @@ impl<Q: Default> Group<Q> {
         call: &RawCall,
         way: Way<'_, M, F>,
     ) -> Result<Found<'_, Q>, Unserved> {
-        (self.fresh, self.tried, self.beside, self.told) = (false, false, None, false);
+        self.begin();
         let like = |slot: &Slot| self.plans.key(*slot).is_some_and(|known| known == call);
         let slot = match self.last.filter(like).or_else(|| self.plans.find(call)) {
             Some(slot) => slot,
@@ -197,7 +207,7 @@ impl<Q: Default> Group<Q> {
         let shape = self.plans.at(slot).expect("it is still there");
         match &mut shape.planned[shape.serving] {
             Planned::Ours { plan, told } => {
-                Ok(Found { plan, told, queue: &mut self.queue, tried: self.tried, fresh: self.fresh })
+                Ok(Found { plan, told, queue: &mut self.queue, tried: self.tried, began: None, fresh: self.fresh })
             }
             Planned::Theirs(_) if self.tried => Err(Reason::Tried.into()),
             Planned::Theirs(why) => Err(why.clone().into()),
@@ -303,22 +313,45 @@ impl<Q: Default> Group<Q> {
         Ok(())
     }
 
-    /// Lets the ranks of a node tell each other what they need to know for a call of which each knows its own counts; the call with that, if
-    /// there is anything. Who waits calls `finish`.
-    pub(crate) fn tell_own_counts(
+    /// Finds out who serves a call of which each rank knows its own counts, and lets ranks tell each other what they need to know for it; the call with that, if
+    /// there is anything. All ranks ask at the same calls.
+    pub(crate) fn tell_own_counts<M, F: Fn(&mut RawPlan, &mut Q) -> Result<(), Unserved>>(
         &mut self,
         call: &RawCall,
         preference: PlanPreference<'_>,
-        finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
+        Way { forced, learns, finish, .. }: Way<'_, M, F>,
     ) -> Result<Option<RawCall>, Unserved> {
-        let own_counts = match &mut self.own_counts {
+        self.begin();
+        let Group { own_counts, comm, queue, .. } = self;
+        let own_counts = match own_counts {
             Some(known) => known,
-            none => none.insert(OwnCounts::new(&self.comm)?),
+            none => none.insert(OwnCounts::new(comm)?),
         };
-        own_counts.prepare(&self.comm, call, preference)?;
+        let prepared = own_counts.prepare(comm, call, preference)?;
+        if let Some((serving, since)) = own_counts.pass(prepared) {
+            let turn = match learns && forced.is_none() {
+                // An MPI may not know of devices.
+                true => {
+                    comm.learn_of_own_counts(call, &serving, since, !device::any(), |exchange| finish(exchange, queue))?
+                }
+                false => None,
+            };
+            let began = Instant::now();
+            own_counts.follow(prepared, comm, call, turn.as_ref())?;
+            if let Some(turn) = turn {
+                (self.tried, self.told) = (turn.tried, turn.told);
+                if turn.tried {
+                    comm.spent_on_learning(began.elapsed());
+                    self.began = Some(Instant::now());
+                }
+            }
+        }
+        if let Some(reason) = own_counts.left_to_the_library(prepared, self.tried) {
+            return Err(reason.into());
+        }
         let Some(told) = own_counts.tell(call)? else { return Ok(None) };
-        finish(told.plan(), &mut self.queue)?;
-        Ok(own_counts.informed(call))
+        finish(told.plan(), queue)?;
+        own_counts.informed(call)
     }
 
     /// The plan for a call of which each rank knows its own counts, after they were told. Waits for nobody.
@@ -329,10 +362,10 @@ impl<Q: Default> Group<Q> {
     ) -> Result<Found<'_, Q>, Unserved> {
         let own_counts = self.own_counts.as_mut().expect("counts are told first");
         self.fresh = own_counts.make(call, preference)?;
-        let tells = own_counts.telling(call).is_some();
-        self.place = own_counts.place().map(FoundPlan::OwnCounts).filter(|_| !tells);
+        self.place = own_counts.place().map(FoundPlan::OwnCounts);
         let (plan, told) = own_counts.made().expect("it was just found, or made");
-        Ok(Found { plan, told, queue: &mut self.queue, tried: false, fresh: self.fresh })
+        let (queue, tried, began, fresh) = (&mut self.queue, self.tried, self.began, self.fresh);
+        Ok(Found { plan, told, queue, tried, began, fresh })
     }
 
     /// What was learned here.
@@ -358,7 +391,7 @@ impl<Q: Default> Group<Q> {
     pub(crate) fn placed(&mut self, place: FoundPlan) -> Option<&mut RawPlan> {
         let slot = match place {
             FoundPlan::Known(slot) => slot,
-            FoundPlan::OwnCounts(slot) => return self.own_counts.as_mut()?.placed(slot),
+            FoundPlan::OwnCounts(place) => return self.own_counts.as_mut()?.placed(place),
         };
         let shape = self.plans.at(slot)?;
         let rest = shape.rest.checked_sub(1)?;

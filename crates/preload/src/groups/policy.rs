@@ -123,20 +123,22 @@ impl PlanPreference<'_> {
         Ok(Choice::parse(collective, name).map_err(Error::from)?)
     }
 
-    /// The same as [`plan`](PlanPreference::plan) for such a call, at a place that is reserved for it, by an algorithm.
+    /// The same as [`plan`](PlanPreference::plan) for such a call, at a place that is reserved for it, by an algorithm, and why that serves if it was learned.
     pub(crate) fn plan_of_own_counts(
         self,
         call: &RawCall,
         place: &Reserved,
         choice: &Choice,
+        learned: Option<&str>,
     ) -> Result<(RawPlan, Chosen), Unserved> {
         let algorithm = choice.to_string();
         let plan = place.plan(call, &Options::new().unshared(true).algorithm(&algorithm))?;
         let forced = self.forced.and_then(|forced| forced.server.choice());
-        let why = match (forced == Some(choice), self.along) {
-            (true, _) => plan.why(),
-            (false, Some(hood)) => hood.choice(call.collective).1.into(),
-            (false, None) => "counts of which each rank knows its own".into(),
+        let why = match (forced == Some(choice), learned, self.along) {
+            (true, _, _) => plan.why(),
+            (false, Some(learned), _) => learned.into(),
+            (false, None, Some(hood)) => hood.choice(call.collective).1.into(),
+            (false, None, None) => "counts of which each rank knows its own".into(),
         };
         Ok((plan, Chosen { algorithm, why }))
     }

@@ -164,7 +164,10 @@ impl Call<'_> {
             return Ok(None);
         }
         let mut group = member.group(session.job.mpi)?;
-        session.requests.tell_counts(&session.job, &mut task, &member.comm, &mut group)?;
+        if let Err(unserved) = session.requests.tell_counts(&session.job, &mut task, &member.comm, &mut group) {
+            (self.tried, self.told) = (group.tried.then_some(member), group.told);
+            return Err(unserved);
+        }
         // What ranks know alone is not logged when a plan is made.
         self.planned = !task.knows_its_own();
         if session.job.settings.compare {
@@ -184,12 +187,12 @@ impl Call<'_> {
             }
         };
         let chosen = session.observers.time().then(|| found.chosen());
-        let Found { plan, queue: lines, tried, fresh, .. } = found;
+        let Found { plan, queue: lines, tried, began, fresh, .. } = found;
         // Without observers a call like an earlier one comes here at once: what they ask for before is not the collective's time.
         if !fresh {
             self.began = self.began.map(|_| Instant::now());
         }
-        let began = tried.then(Instant::now);
+        let began = tried.then(|| began.unwrap_or_else(Instant::now));
         // SAFETY: the memory is as the program says.
         unsafe { session.requests.run(session.job.mpi, &task, plan, lines)? };
         if let Some(began) = began {

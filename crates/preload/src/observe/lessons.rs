@@ -57,15 +57,16 @@ impl Lessons {
         self.all.iter().fold((0.0, self.aside), add)
     }
 
-    /// In the form of a tuning file: where several were tried, often enough.
+    /// In the form of a tuning file: where several were tried, often enough, for calls of one class of sizes.
     pub(crate) fn cells(&self) -> Vec<Cell> {
         let cell = |Learned { shape: (nodes, ranks_per_node), lesson, .. }: &Learned| {
+            let bytes = lesson.bytes?;
             let times: Vec<_> = lesson.tried.iter().filter(|time| time.samples >= FEWEST_TURNS).cloned().collect();
             (times.len() > 1).then(|| Cell {
                 collective: lesson.collective.name().into(),
                 nodes: *nodes,
                 ranks_per_node: *ranks_per_node,
-                bytes: lesson.bytes,
+                bytes,
                 times,
             })
         };
@@ -88,7 +89,7 @@ mod tests {
     fn what_was_tried_often_enough_is_remembered() {
         let lesson = |tried: Vec<Time>| Lesson {
             collective: Collective::Bcast,
-            bytes: 64,
+            bytes: Some(64),
             calls: 100,
             server: Server::Library,
             tried,

@@ -74,7 +74,7 @@ impl Exchange {
     ) -> Result<(), Unserved> {
         match self.telling {
             Some(_) => Ok(()),
-            None => self.plans.prepare(comm, call, preference),
+            None => self.plans.prepare(comm, call, preference).map(|_| ()),
         }
     }
 
@@ -115,7 +115,7 @@ impl Exchange {
             }
             self.told = match &self.telling {
                 Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
-                None => self.plans.informed(&task.call),
+                None => self.plans.informed(&task.call)?,
             };
             let preference = PlanPreference {
                 forced: self.forced.as_ref(),

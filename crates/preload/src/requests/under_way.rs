@@ -296,7 +296,7 @@ impl Requests {
         &'a self,
         forced: Option<&'a Forced>,
         learns: bool,
-    ) -> Way<'a, impl Fn(&mut PlanQueues), impl FnOnce(&mut RawPlan, &mut PlanQueues) -> Result<(), Unserved>> {
+    ) -> Way<'a, impl Fn(&mut PlanQueues), impl Fn(&mut RawPlan, &mut PlanQueues) -> Result<(), Unserved>> {
         Way {
             forced,
             learns,
@@ -335,7 +335,8 @@ impl Requests {
             return self.agree_on_counts(task, comm, group);
         }
         let preference = preference(job, task.call.collective, true, task.hood.as_deref())?;
-        if let Some(call) = group.tell_own_counts(&task.call, preference, |plan, queues| self.finish(plan, queues))? {
+        let way = self.way(preference.forced, !job.settings.compare);
+        if let Some(call) = group.tell_own_counts(&task.call, preference, way)? {
             task.call = call;
         }
         Ok(())
