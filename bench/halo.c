@@ -1,6 +1,6 @@
 /* How long neighbourhood collectives take on many nodes, by who is whose neighbour and how much they exchange.
  *
- *     halo [CALLS] [BYTES...]      (bytes of an edge; 8, 128, 1024 and 8192 without)
+ *     halo [CALLS] [PATTERN] [BYTES...]      (all patterns without; bytes of an edge: 8, 128, 1024 and 8192 without)
  *
  * Patterns, on a periodic grid of three dimensions that MPI_Dims_create makes: `faces`, the 6 neighbours of a cartesian communicator; `corners`, all 26
  * around, of a distributed graph; and `multigrid`, a distributed graph as a coarse level of algebraic multigrid has it: every rank has edges
@@ -89,10 +89,12 @@ int main(int count, char **words) {
     int calls = count > 1 ? atoi(words[1]) : 10;
     static const int standard[] = {8, 128, 1024, 8192};
     static const char *patterns[] = {"faces", "corners", "multigrid"}, *collectives[] = {"alltoallv", "allgather"};
+    const char *only = count > 2 && atoi(words[2]) == 0 ? words[2] : NULL;
+    int first = only ? 3 : 2, sizes = count > first ? count - first : 4;
     for (int p = 0; p < 3; p++)
         for (int c = 0; c < 2; c++)
-            for (int s = 0; s < (count > 2 ? count - 2 : 4); s++) {
-                int bytes = count > 2 ? atoi(words[2 + s]) : standard[s], out = 0, in = 0, wrong = 0;
+            for (int s = 0; s < sizes && (!only || !strcmp(only, patterns[p])); s++) {
+                int bytes = count > first ? atoi(words[first + s]) : standard[s], out = 0, in = 0, wrong = 0;
                 halo h = of(patterns[p], bytes);
                 int *from = malloc(sizeof(int) * (h.out + 1)), *to = malloc(sizeof(int) * (h.in + 1));
                 for (int e = 0; e < h.in; e++) {

@@ -57,8 +57,11 @@ pub(crate) fn by_hand(args: &Args) -> Result<()> {
     run(&build()?, &args.libraries()?, args)
 }
 
-/// Builds the program once for all launches; where cargo put it.
+/// Builds the program once for all launches, and those beside it, before cargo compiles other things; where cargo put it.
 pub(crate) fn build() -> Result<PathBuf> {
+    for beside in ["borrowed", "fourier_filter"] {
+        example(beside)?;
+    }
     example("conformance")
 }
 

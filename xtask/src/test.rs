@@ -11,17 +11,16 @@ use std::time::{Duration, Instant};
 use crate::conformance::{self, Args};
 use crate::{Result, browser, build, capi, debian, diagnostics, failures, fuzz, header, launch, mpi, preload};
 
-/// What compiles, and takes all cores.
-const COMPILING: [&[&str]; 4] = [
+/// What jobs need, and what says early that something is wrong.
+const FIRST: [&[&str]; 3] = [
     &["fmt", "--all", "--check"],
     &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
     // Some tests run examples as jobs.
     &["build", "--workspace", "--examples"],
-    &["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"],
 ];
 
-/// What runs what was compiled, but for the last.
-const RUNNING: [&[&str]; 4] = [
+/// What computes, and has the cores when jobs leave them.
+const BESIDE_JOBS: [&[&str]; 4] = [
     &["test", "--workspace", "--lib", "--bins", "--tests"],
     &["test", "--workspace", "--doc"],
     // The preload's library has the name of ours.
@@ -49,7 +48,7 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     // Wheels come from a network, which compilers leave alone.
     let compile = || {
         all.time("the header", header::check)?;
-        COMPILING.iter().try_for_each(|arguments| all.cargo(arguments))
+        FIRST.iter().try_for_each(|arguments| all.cargo(arguments))
     };
     let install = || {
         all.time("installing MPIs", mpi::install)?;
@@ -61,11 +60,9 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     let libraries = args.libraries()?;
     // Jobs wait more than they compute: with tests beside them the cores have work.
     let tests = || {
-        for arguments in RUNNING {
-            all.cargo(arguments)?;
-        }
+        BESIDE_JOBS.iter().try_for_each(|arguments| all.cargo_beside(arguments))?;
         let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
-        all.cargo(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
+        all.cargo_beside(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
         all.skip(all.time("cargo deny", deny)?);
         all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))?;
         all.time("fuzz", || fuzz::run(&libraries))?;
@@ -118,17 +115,11 @@ fn side_by_side(rows: [&(dyn Fn() -> Result<()> + Sync); 2]) -> Result<()> {
 pub(crate) fn simgrid() -> Result<()> {
     match debian::bring_simgrid() {
         Some(_) => Ok(()),
-        None => cargo(&[
-            "test",
-            "--package",
-            "allhands-model",
-            "--test",
-            "simgrid",
-            "--",
-            "--nocapture",
-            "--include-ignored",
-        ])
-        .map(|_| ()),
+        None => {
+            let only = ["test", "--package", "allhands-model", "--test", "simgrid"];
+            let words = [&only[..], &["--", "--nocapture", "--include-ignored"]].concat();
+            cargo(Command::new(env!("CARGO")), &words).map(|_| ())
+        }
     }
 }
 
@@ -161,7 +152,18 @@ impl Summary {
 
     /// Runs cargo, and counts the tests that have passed.
     fn cargo(&self, arguments: &[&str]) -> Result<()> {
-        let passed = self.time(&format!("cargo {}", arguments[0]), || cargo(arguments))?;
+        self.counted(Command::new(env!("CARGO")), arguments)
+    }
+
+    /// The same for whatever jobs leave of the cores: ranks that lose theirs keep others waiting, who take what they wait on.
+    fn cargo_beside(&self, arguments: &[&str]) -> Result<()> {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "10", env!("CARGO")]);
+        self.counted(nice, arguments)
+    }
+
+    fn counted(&self, command: Command, arguments: &[&str]) -> Result<()> {
+        let passed = self.time(&format!("cargo {}", arguments[0]), || cargo(command, arguments))?;
         self.tests.fetch_add(passed, Ordering::Relaxed);
         Ok(())
     }
@@ -186,11 +188,10 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs cargo; how many tests have passed.
-fn cargo(arguments: &[&str]) -> Result<usize> {
+/// Runs cargo, by a command that takes its arguments; how many tests have passed.
+fn cargo(mut command: Command, arguments: &[&str]) -> Result<usize> {
     let line = arguments.join(" ");
     eprintln!("xtask: cargo {line}");
-    let mut command = Command::new(env!("CARGO"));
     command.args(arguments).env("RUSTDOCFLAGS", "-D warnings").stdout(Stdio::piped());
     // Some tests compile against these, and run on them.
     command.env("ALLHANDS_TEST_MPI", mpi::root().join(".mpi")).env("PATH", debian::path());

@@ -175,6 +175,10 @@ const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
 
 /// What takes at most so many times as long as the best, by the model of a network that nobody has measured, is taken for its fewer messages.
 const CLOSE: f64 = 1.1;
+/// Ranks with no more neighbours on other nodes than this, on average, have little to put together;
+const FEW_FAR_NEIGHBORS: usize = 4;
+/// there it is to be so many times as fast as sending every block by itself, since what ranks of a node do for each other takes their cores' time, too.
+const WORTH_IT: f64 = 1.25;
 /// What sends every block by itself.
 const DIRECT: &str = "direct";
 
@@ -527,10 +531,14 @@ impl Evidence {
         }
         let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
         let decide = |bytes: usize| self.choose(seating, problem, bytes, able);
-        // The best that aggregates, unless what does not is clearly faster.
+        let few = messages(Graph::far_neighbors).is_some_and(|far| far <= FEW_FAR_NEIGHBORS * problem.ranks());
+        // The best that aggregates, unless what does not is clearly faster, or aggregating is not worth it.
         let aggregating = |decision: &Decision| {
             let best = decision.best.first().map_or(0.0, |(_, time)| *time);
-            let close = decision.best.iter().filter(|(_, time)| *time <= CLOSE * best);
+            let is_direct = |server: &Server| server.choice().is_some_and(|choice| choice.algorithm.name == DIRECT);
+            let direct = decision.best.iter().find(|(server, _)| is_direct(server)).map_or(f64::MAX, |(_, time)| *time);
+            let most = if few { direct / WORTH_IT } else { CLOSE * best };
+            let close = decision.best.iter().filter(|(_, time)| *time <= most);
             let mut choices = close.filter_map(|(server, _)| server.choice());
             choices.find(|choice| choice.knowledge() == Knowledge::Node).cloned()
         };

@@ -200,19 +200,27 @@ proptest! {
 
 #[test]
 fn what_serves_a_neighbourhood_follows_from_its_graph() {
-    let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
-    let along = |shape: &str, graph: &str| {
+    let generic = || Evidence::of_machine(Machine::shipped("generic").unwrap());
+    let on = |evidence: &Evidence, shape: &str, graph: &str| {
         let topology: Topology = shape.parse().unwrap();
         let graph = allhands_schedule::Graph::parse(graph, topology.ranks()).unwrap();
         let problem = Problem::new(Collective::NeighborAlltoall, topology).with_graph(graph.into()).unwrap();
         evidence.along_edges(7, &problem).unwrap()
     };
+    let evidence = generic();
+    let along = |shape: &str, graph: &str| on(&evidence, shape, graph);
     let (alone, why) = along("4x1", "torus:4");
     assert_eq!((alone.to_string(), why), ("direct".into(), "no two nodes exchange more than one message".into()));
     let (many, why) = along("4x6", "random:23:1");
     let many = many.to_string();
     assert!(many.starts_with("node-aware:lanes=") && many.contains(":straight="), "{many}");
     assert!(why.contains("runner-up direct") && why.ends_with("longer blocks go straight"), "{why}");
+    // Three far neighbours a rank are few, fourteen are not.
+    let slow = Measured { bytes: 8, seconds: 500e-6, long: None, gap: None };
+    let slow = generic().fitted(Fit { far: Some(slow), near: None });
+    assert_eq!(on(&slow, "8x4", "torus:4x4x2").0.to_string(), "direct");
+    let (corners, _) = on(&slow, "8x4", "torus:4x4x2:corners");
+    assert_eq!(corners.algorithm.name, "node-aware");
 }
 
 #[test]

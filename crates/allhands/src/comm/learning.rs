@@ -195,9 +195,12 @@ impl Comm {
         let ours = ours.filter(|choice| self.is_apart() || choice.knowledge() == Knowledge::Own);
         all.extend(ours.map(|choice| (Server::Schedule(choice), EXPECTED_WITHOUT_COUNTS)));
         all.push((Server::Library, self.expected_of_the_library(usual)));
+        // Other settings of an algorithm promise less than they would cost.
+        let name = |server: &Server| server.choice().map(|choice| choice.algorithm.name);
         let mut open: Vec<(Server, f64)> = Vec::new();
         for (server, expected) in all {
-            if server != *serving && open.iter().all(|(known, _)| *known != server) {
+            let known = open.iter().map(|(known, _)| known).chain([serving]).any(|known| name(known) == name(&server));
+            if !known {
                 open.push((server, expected));
             }
         }
