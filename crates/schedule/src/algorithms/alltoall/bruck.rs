@@ -1,5 +1,5 @@
 //! Bruck's alltoall with any radix, or a radix for each digit. (Bruck et al. 1997; radix: Fan and Kumar 2022; without the
-//! final rotation: Träff, Rougier and Hunold 2014.)
+//! final rotation: Träff, Rougier and Hunold 2014; unequal blocks, whose sizes travel ahead: Fan, Domke, Ba and Kumar 2024.)
 //!
 //! A block that has i ranks to go is written i in the radix; in the substep (digit x, value z) every block whose digit x
 //! is z moves z·r^x ranks. Basic: blocks are rotated into scratch first and out of it last, as on paper. Modified: blocks
