@@ -158,7 +158,7 @@ impl Summary {
     /// The same for whatever jobs leave of the cores: ranks that lose theirs keep others waiting, who take what they wait on.
     fn cargo_beside(&self, arguments: &[&str]) -> Result<()> {
         let mut nice = Command::new("nice");
-        nice.args(["-n", "10", env!("CARGO")]);
+        nice.args(["-n", "19", env!("CARGO")]);
         self.counted(nice, arguments)
     }
 

@@ -383,6 +383,18 @@ impl RawComm {
 
     /// The same for calls of which each rank knows its own counts: whatever these are, `serving` serves them without learning. How long calls
     /// take is judged by their sizes, which ranks tell each other with their times.
+    ///
+    /// ```no_run
+    /// # use allhands::{Error, Options, Server, raw::{RawCall, RawComm, Reserved}};
+    /// # use allhands_schedule::Collective;
+    /// # fn example(comm: &RawComm, place: &Reserved, call: &RawCall) -> Result<(), Error> {
+    /// let straight = Server::parse(Collective::Alltoallv, "spread-out").unwrap();
+    /// let turn = comm.learn_of_own_counts(call, &straight, Some(1), true, |exchange| exchange.wait())?;
+    /// let server = turn.map_or(straight, |turn| turn.server);
+    /// let plan = place.plan(call, &Options::new().unshared(true).algorithm(&server.to_string()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn learn_of_own_counts<E: From<Error>>(
         &self,
         call: &RawCall,

@@ -17,9 +17,7 @@ pub(crate) struct OwnCounts {
     ranks: usize,
     /// By collective and root.
     settled: Vec<Settled>,
-    /// Plans by counts that all ranks have told all others, for an algorithm that a user wants and that cannot do without.
-    agreed: Plans,
-    /// Where it is settled who serves the last call that a plan was made or found for, if that is not by such counts.
+    /// Where it is settled who serves the last call that a plan was made or found for.
     last: Option<usize>,
 }
 
@@ -145,7 +143,7 @@ impl OwnCounts {
     /// The first such call on a communicator. Waits for nobody.
     pub(crate) fn new(comm: &RawComm) -> Result<OwnCounts, Unserved> {
         let (place, ranks) = (comm.reserve()?, comm.size());
-        Ok(OwnCounts { place, ranks, settled: Vec::new(), agreed: Plans::new(), last: None })
+        Ok(OwnCounts { place, ranks, settled: Vec::new(), last: None })
     }
 
     /// Settles who serves without learning, and makes what tells ranks what they need to know, if that wants it: at the first call of a collective
@@ -239,14 +237,8 @@ impl OwnCounts {
     /// Finds or makes the plan for a call; whether it was made. Waits for nobody.
     pub(crate) fn make(&mut self, call: &RawCall, preference: PlanPreference<'_>) -> Result<bool, Unserved> {
         self.last = self.find(call);
-        let OwnCounts { place, ranks, settled, agreed, .. } = self;
-        let Some(last) = self.last else {
-            // They have told each other.
-            return agreed.make(call, *ranks, || {
-                let (plan, chosen) = preference.plan(|options| place.plan(call, options))??;
-                Ok((plan, chosen.into()))
-            });
-        };
+        let OwnCounts { place, ranks, settled, last } = self;
+        let last = last.expect("calls are prepared first");
         let Serving { ours: Some(Ours { choice, plans, .. }), learned } = settled[last].now() else { return Ok(false) };
         plans.make(call, *ranks, || {
             let (plan, chosen) = preference.plan_of_own_counts(call, place, choice, learned.as_deref())?;
@@ -256,10 +248,7 @@ impl OwnCounts {
 
     /// The plan of the last call.
     pub(crate) fn made(&mut self) -> Option<(&mut RawPlan, &Told)> {
-        match self.last {
-            None => self.agreed.made(),
-            Some(last) => self.settled[last].now().ours.as_mut()?.plans.made(),
-        }
+        self.settled[self.last?].now().ours.as_mut()?.plans.made()
     }
 
     /// Where the plan of the last call is, if a call like it needs nothing else.

@@ -393,9 +393,13 @@ mod tests {
 
     #[test]
     fn counts_are_told_where_the_user_wants_an_algorithm_that_needs_all() {
-        for (text, tells) in
-            [("", false), ("alltoallv=mpi?", false), ("alltoallv=pairwise", false), ("alltoallv=bruck", true)]
-        {
+        for (text, tells) in [
+            ("", false),
+            ("alltoallv=mpi?", false),
+            ("alltoallv=pairwise", false),
+            ("alltoallv=bruck", false),
+            ("alltoallv=node-aware:local=shared", true),
+        ] {
             assert_eq!(Settings::parse(text).unwrap().tells_counts(Collective::Alltoallv), tells, "{text}");
         }
     }

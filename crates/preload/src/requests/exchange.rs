@@ -2,14 +2,14 @@
 //!
 //! All such calls of one collective that are begun on a communicator wait in one line, whatever their counts, since nothing that ranks decide
 //! alike may depend on what some of them do not know. Each rank completes one before it begins the next, so all of them can use one
-//! place among the communicator's plans, which was reserved by the first. Where the algorithm needs to know more counts, those of the node or all, a
-//! run has two parts: ranks tell each other their counts, then the data move by a plan for these.
+//! place among the communicator's plans, which was reserved by the first. Where ranks carry blocks for others a
+//! run has two parts: they tell each other counts, then the data move by a plan for these.
 
 use std::sync::Arc;
 
-use allhands::raw::{RawCall, RawComm, RawPlan};
-use allhands::{Error, Options};
-use allhands_call::{Neighborhood, Task, Unserved, counts};
+use allhands::Error;
+use allhands::raw::{RawCall, RawComm};
+use allhands_call::{Neighborhood, Task, Unserved};
 use allhands_mpi::Mpi;
 
 use super::run::Run;
@@ -18,8 +18,6 @@ use crate::job::Forced;
 
 /// What runs such calls on a communicator, one after the other.
 pub(super) struct Exchange {
-    /// What tells all counts to all, if that is wanted.
-    telling: Option<Telling>,
     me: usize,
     plans: OwnCounts,
     forced: Option<Forced>,
@@ -31,14 +29,6 @@ pub(super) struct Exchange {
     broken: bool,
 }
 
-/// Tells everybody everybody's counts.
-struct Telling {
-    /// Goes before what it reads and writes.
-    plan: RawPlan,
-    mine: Vec<u64>,
-    all: Vec<u64>,
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Idle,
@@ -47,22 +37,11 @@ enum Stage {
 }
 
 impl Exchange {
-    /// The first call of a collective on a communicator. `told`: how many counts a rank tells all others, if it does. Waits for nobody.
-    pub(super) fn new(
-        comm: &RawComm,
-        task: &Task,
-        preference: PlanPreference<'_>,
-        told: Option<usize>,
-    ) -> Result<Exchange, Unserved> {
-        let telling = |words: usize| {
-            let alone = Options::new().unshared(true);
-            let plan = comm.plan(&counts::told(words), &alone.algorithm(counts::ALGORITHM))?;
-            Ok::<_, Unserved>(Telling { plan, mine: vec![0; words], all: vec![0; words * comm.size()] })
-        };
-        let telling = told.map(telling).transpose()?;
+    /// The first call of a collective on a communicator. Waits for nobody.
+    pub(super) fn new(comm: &RawComm, task: &Task, preference: PlanPreference<'_>) -> Result<Exchange, Unserved> {
         let plans = OwnCounts::new(comm)?;
         let (forced, hood) = (preference.forced.cloned(), task.hood.clone());
-        Ok(Exchange { telling, me: comm.rank(), plans, forced, hood, stage: Stage::Idle, told: None, broken: false })
+        Ok(Exchange { me: comm.rank(), plans, forced, hood, stage: Stage::Idle, told: None, broken: false })
     }
 
     /// Another call, which all ranks begin in the same order. Waits for nobody.
@@ -72,10 +51,7 @@ impl Exchange {
         call: &RawCall,
         preference: PlanPreference<'_>,
     ) -> Result<(), Unserved> {
-        match self.telling {
-            Some(_) => Ok(()),
-            None => self.plans.prepare(comm, call, preference).map(|_| ()),
-        }
+        self.plans.prepare(comm, call, preference).map(|_| ())
     }
 
     /// What moved the data of the last run.
@@ -99,24 +75,14 @@ impl Exchange {
     fn advance(&mut self, mpi: &Mpi, run: &mut Run) -> Result<bool, Unserved> {
         let task = &run.asked.task;
         if self.stage == Stage::Idle {
-            match &mut self.telling {
-                Some(telling) => telling.begin(task.counts().unwrap_or_default())?,
-                None => _ = self.plans.tell(&task.call)?,
-            }
+            self.plans.tell(&task.call)?;
             self.stage = Stage::Counting;
         }
         if self.stage == Stage::Counting {
-            let told = match &mut self.telling {
-                Some(telling) => telling.plan.test()?,
-                None => self.plans.telling(&task.call).map_or(Ok(true), |telling| telling.plan().test())?,
-            };
-            if !told {
+            if !self.plans.telling(&task.call).map_or(Ok(true), |telling| telling.plan().test())? {
                 return Ok(false);
             }
-            self.told = match &self.telling {
-                Some(telling) => Some(task.agreed(self.me, counts::from_words(&telling.all))?),
-                None => self.plans.informed(&task.call)?,
-            };
+            self.told = self.plans.informed(&task.call)?;
             let preference = PlanPreference {
                 forced: self.forced.as_ref(),
                 unshared: true,
@@ -132,14 +98,5 @@ impl Exchange {
             self.stage = Stage::Idle;
         }
         Ok(through)
-    }
-}
-
-impl Telling {
-    fn begin(&mut self, mine: &[usize]) -> Result<(), Unserved> {
-        self.mine.copy_from_slice(&counts::as_words(mine));
-        // SAFETY: as many words as the call says, and so many from each, which stay as long as the plan.
-        unsafe { self.plan.start(self.mine.as_ptr().cast(), self.all.as_mut_ptr().cast())? };
-        Ok(())
     }
 }

@@ -118,13 +118,12 @@ impl PlanQueues {
         Ok(self.add(Means::Plan(plan, chosen), Some(Rc::new(asked))))
     }
 
-    /// The line for calls like this one, of any counts. `tells`: whether ranks tell each other theirs.
+    /// The line for calls like this one, of any counts.
     pub(super) fn of_exchanges(
         &mut self,
         comm: &RawComm,
         task: &Task,
         preference: PlanPreference<'_>,
-        tells: bool,
     ) -> Result<u64, Unserved> {
         let collective = task.call.collective;
         let known = self.exchanges.iter().find(|(known, _)| *known == collective).map(|(_, line)| *line);
@@ -133,8 +132,7 @@ impl PlanQueues {
             None => {
                 // What every rank finds alike is found before anything is made.
                 preference.choice_for_own_counts(comm, &task.call)?;
-                let words = if tells { task.counts().map(<[usize]>::len) } else { None };
-                let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, preference, words)?)), None);
+                let line = self.add(Means::Exchange(Box::new(Exchange::new(comm, task, preference)?)), None);
                 self.exchanges.push((collective, line));
                 line
             }

@@ -129,9 +129,7 @@ impl Requests {
         let mut group = lock(group);
         let (comm, queues) = group.parts();
         let line = match () {
-            () if task.knows_its_own() => {
-                queues.of_exchanges(comm, &task, preference, job.settings.tells_counts(collective))?
-            }
+            () if task.knows_its_own() => queues.of_exchanges(comm, &task, preference)?,
             () if task.moves() => queues.of_shape(comm, &task.call, preference, |queues| self.on_idle(queues))?,
             () => queues.of_nothing(),
         };
