@@ -242,14 +242,15 @@ impl Comm {
     }
 }
 
-/// What a rank gives and gets in a call of which it knows its own counts, in bytes.
+/// What a rank gives and gets in a call of which it knows its own counts, in bytes; of counts that no memory could hold the greatest number.
 fn size_of_own(call: &RawCall) -> usize {
+    let sum = |counts: &[usize]| counts.iter().fold(0usize, |sum, count| sum.saturating_add(*count));
     let elements = match &call.amount {
         Amount::Each(count) => *count,
-        Amount::Listed(counts) => counts.iter().sum(),
-        Amount::Own { given, gotten, .. } => given.iter().sum::<usize>() + gotten.iter().sum::<usize>(),
+        Amount::Listed(counts) => sum(counts),
+        Amount::Own { given, gotten, .. } => sum(given).saturating_add(sum(gotten)),
     };
-    elements * call.element.size()
+    elements.saturating_mul(call.element.size())
 }
 
 /// What a reduction evaluates, by an algorithm.
