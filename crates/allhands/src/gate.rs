@@ -187,7 +187,7 @@ fn token() -> usize {
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicBool;

@@ -971,7 +971,7 @@ impl<T: Element> Drop for Pending<'_, T> {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests {
     use allhands_schedule::Topology;
 

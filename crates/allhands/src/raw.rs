@@ -662,7 +662,7 @@ impl RawPlan {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod own;
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests;

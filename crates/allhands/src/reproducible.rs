@@ -256,5 +256,5 @@ impl<const K: usize> Reducer for Merge<K> {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests;

@@ -348,7 +348,7 @@ impl Hasher for Mixer {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -236,7 +236,7 @@ impl Notes {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::node::memory::Mapping;

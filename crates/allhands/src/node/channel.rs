@@ -32,12 +32,12 @@
 //! running receiver always stores, also when it unwinds; a process that is gone reads no more. So when the sender returns, nobody reads its memory. The state
 //! carries the number of the reference, so that a letter put aside cannot be taken for a later one.
 
-use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop};
+use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
 
-#[cfg(not(feature = "loom"))]
+#[cfg(not(loom))]
 pub(crate) const SLOTS: usize = 16;
 /// Few, so that reuse is reached within a model's bounds.
-#[cfg(feature = "loom")]
+#[cfg(loom)]
 pub(crate) const SLOTS: usize = 2;
 /// Payloads up to this many bytes travel in the line of their flag, or in the one beside it.
 pub(crate) const INLINE: usize = 112;
@@ -105,12 +105,12 @@ const SOON: usize = 4096;
 /// at once.
 #[inline]
 fn own_soon(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(feature = "loom")))]
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
     // SAFETY: a hint, which changes nothing that can be seen; processors without it do nothing.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
     }
-    #[cfg(not(all(target_arch = "x86_64", not(feature = "loom"))))]
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = line;
 }
 
@@ -243,10 +243,7 @@ impl Channel {
                 Err(state) if state == number << 2 | READING && !gone() => spin_loop(),
                 _ => return,
             }
-            #[cfg(feature = "loom")]
-            loom::thread::yield_now();
-            #[cfg(not(feature = "loom"))]
-            std::thread::yield_now();
+            yield_now();
         }
     }
 
@@ -271,7 +268,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-#[cfg(all(test, feature = "loom"))]
+#[cfg(all(test, loom))]
 mod models {
     use super::*;
     use loom::sync::Arc;
@@ -354,7 +351,7 @@ mod models {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -35,7 +35,7 @@ impl Meeting {
     }
 }
 
-#[cfg(all(test, feature = "loom"))]
+#[cfg(all(test, loom))]
 mod models {
     use super::super::sync::UnsafeCell;
     use super::*;

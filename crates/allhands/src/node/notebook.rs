@@ -18,9 +18,9 @@ const BLANK: u32 = 0;
 const BEGUN: u32 = 1;
 const WRITTEN: u32 = 2;
 
-#[cfg(not(feature = "loom"))]
+#[cfg(not(loom))]
 const PAGES: usize = 64;
-#[cfg(feature = "loom")]
+#[cfg(loom)]
 const PAGES: usize = 2;
 /// What a note can hold: a page is a kibibyte.
 const LONGEST: usize = 980;
@@ -42,7 +42,7 @@ struct Note {
     text: [u8; LONGEST],
 }
 
-#[cfg(not(feature = "loom"))]
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Page>() == 1024);
 
 // SAFETY: a note is written by the one who took its page, and read after it was written.
@@ -127,7 +127,7 @@ impl Notebook {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -183,7 +183,7 @@ mod tests {
     }
 }
 
-#[cfg(all(test, feature = "loom"))]
+#[cfg(all(test, loom))]
 mod models {
     use super::*;
     use loom::thread;

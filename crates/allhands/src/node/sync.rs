@@ -1,14 +1,5 @@
-//! Atomics, cells and sleeping: the real ones, or loom's when a model is checked.
+//! Atomics, cells and sleeping. Where models of what ranks share are checked, `allhands-models` has loom's in their place.
 
-#[cfg(feature = "loom")]
-pub(crate) use loom::{
-    cell::UnsafeCell,
-    hint::spin_loop,
-    sync::atomic::{AtomicU32, Ordering, fence},
-    thread::yield_now,
-};
-
-#[cfg(not(feature = "loom"))]
 pub(crate) use std::{
     hint::spin_loop,
     sync::atomic::{AtomicU32, Ordering, fence},
@@ -19,14 +10,12 @@ use std::time::Duration;
 
 /// Where one rank sleeps: a word that others can see, and a futex on it that works across processes. All zeros is a word on which
 /// nobody sleeps.
-#[cfg(not(feature = "loom"))]
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct FutexWord {
     marked: AtomicU32,
 }
 
-#[cfg(not(feature = "loom"))]
 impl FutexWord {
     /// As the owner: from now on [`wake`](FutexWord::wake) has somebody to wake.
     pub(crate) fn mark_asleep(&self) {
@@ -57,54 +46,11 @@ impl FutexWord {
     }
 }
 
-/// The same, made of what loom can model; it sleeps until woken, so that a lost wake-up shows.
-#[cfg(feature = "loom")]
-pub(crate) struct FutexWord {
-    marked: AtomicU32,
-    asleep: loom::sync::Mutex<()>,
-    woken: loom::sync::Condvar,
-}
-
-#[cfg(feature = "loom")]
-impl FutexWord {
-    pub(crate) fn new() -> FutexWord {
-        FutexWord { marked: AtomicU32::new(0), asleep: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() }
-    }
-
-    pub(crate) fn mark_asleep(&self) {
-        self.marked.store(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn sleep(&self, _at_most: Duration) {
-        let mut asleep = self.asleep.lock().unwrap();
-        while self.marked.load(Ordering::Relaxed) == 1 {
-            asleep = self.woken.wait(asleep).unwrap();
-        }
-    }
-
-    pub(crate) fn clear_mark(&self) {
-        self.marked.store(0, Ordering::Relaxed);
-    }
-
-    pub(crate) fn marked(&self) -> bool {
-        self.marked.load(Ordering::Relaxed) != 0
-    }
-
-    pub(crate) fn wake(&self) {
-        // A futex compares its word under its own lock: so does this one.
-        let _asleep = self.asleep.lock().unwrap();
-        self.marked.store(0, Ordering::Relaxed);
-        self.woken.notify_all();
-    }
-}
-
 /// loom's interface on the standard cell: every access says whether it writes.
-#[cfg(not(feature = "loom"))]
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(feature = "loom"))]
 impl<T> UnsafeCell<T> {
     #[inline]
     pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {

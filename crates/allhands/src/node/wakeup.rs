@@ -20,7 +20,7 @@ use super::sync::{FutexWord, Ordering, fence};
 use crate::gate::Gate;
 
 /// Where one rank sleeps and others wake it, in memory that all ranks of the node see. All zeros is nobody asleep.
-#[cfg_attr(not(feature = "loom"), derive(Default))]
+#[cfg_attr(not(loom), derive(Default))]
 #[repr(C, align(128))]
 pub(crate) struct Wakeup {
     futex_word: FutexWord,
@@ -51,7 +51,7 @@ impl Wakeup {
     }
 }
 
-#[cfg(all(test, feature = "loom"))]
+#[cfg(all(test, loom))]
 mod models {
     use super::super::sync::AtomicU32;
     use super::*;

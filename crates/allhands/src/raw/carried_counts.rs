@@ -169,7 +169,7 @@ fn passing(schedule: &Schedule) -> Vec<usize> {
     blocks
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! One case: a collective, an algorithm with its parameters, counts, a type and an operation; what goes in and what must come out.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use allhands::kernels::{Element, Pair};
@@ -267,59 +268,56 @@ impl Case {
             Collective::Bcast if rank != self.root => 0,
             _ => count,
         };
-        (0..len).map(|index| T::sample(rank * 7919 + index * 31 + run * 104729)).collect()
+        passed(rank, run, 0..len)
     }
 
     /// What a rank should get.
     pub(crate) fn wanted<T: Sample>(&self, rank: usize, run: usize, combine: fn(T, T) -> T) -> Vec<T> {
         let p = self.topology.ranks();
-        let inputs: Vec<Vec<T>> = (0..p).map(|other| self.input(other, run)).collect();
-        let reduced_of = |ranks: usize, range: std::ops::Range<usize>| -> Vec<T> {
-            let column = |index: usize| {
-                inputs[1..ranks].iter().fold(inputs[0][index], |left, input| combine(left, input[index]))
-            };
-            range.map(column).collect()
+        let reduced_of = |ranks: usize, range: Range<usize>| -> Vec<T> {
+            let mut reduced = passed(0, run, range.clone());
+            for other in 1..ranks {
+                let right = passed(other, run, range.clone());
+                reduced.iter_mut().zip(right).for_each(|(left, right)| *left = combine(*left, right));
+            }
+            reduced
         };
-        let reduced = |range: std::ops::Range<usize>| reduced_of(p, range);
+        let reduced = |range: Range<usize>| reduced_of(p, range);
+        let block_of = |source: usize, counts: &[usize], block: usize| -> Vec<T> {
+            let start: usize = counts[..block].iter().sum();
+            passed(source, run, start..start + counts[block])
+        };
+        let all = || (0..p).flat_map(|other| self.input::<T>(other, run)).collect();
         let count = self.counts.first().copied().unwrap_or(0);
         match self.collective {
-            Collective::Allgather | Collective::Allgatherv => inputs.concat(),
+            Collective::Allgather | Collective::Allgatherv => all(),
             Collective::NeighborAllgather | Collective::NeighborAllgatherv => {
-                self.graph().sources(rank).flat_map(|source| inputs[source].clone()).collect()
+                self.graph().sources(rank).flat_map(|source| self.input::<T>(source, run)).collect()
             }
             Collective::NeighborAlltoall | Collective::NeighborAlltoallv => {
                 let block = |&edge: &usize| {
                     let source = self.graph().edge(edge).from;
                     let before =
                         (self.graph().outgoing(source).start..edge).map(|edge| self.along(edge)).sum::<usize>();
-                    inputs[source][before..before + self.along(edge)].to_vec()
+                    passed::<T>(source, run, before..before + self.along(edge))
                 };
                 self.graph().incoming(rank).iter().flat_map(block).collect()
             }
             Collective::Alltoall => {
-                inputs.iter().flat_map(|input| input[rank * count..(rank + 1) * count].to_vec()).collect()
+                (0..p).flat_map(|source| passed::<T>(source, run, rank * count..(rank + 1) * count)).collect()
             }
-            Collective::Alltoallv => {
-                let part = |source: usize| {
-                    let start: usize = self.row(source)[..rank].iter().sum();
-                    inputs[source][start..start + self.row(source)[rank]].to_vec()
-                };
-                (0..p).flat_map(part).collect()
-            }
+            Collective::Alltoallv => (0..p).flat_map(|source| block_of(source, self.row(source), rank)).collect(),
             Collective::Allreduce => reduced(0..count),
             Collective::ReduceScatter => {
                 let start: usize = self.counts[..rank].iter().sum();
                 reduced(start..start + self.counts[rank])
             }
             Collective::ReduceScatterBlock => reduced(rank * count..(rank + 1) * count),
-            Collective::Bcast => inputs[self.root].clone(),
+            Collective::Bcast => self.input(self.root, run),
             Collective::Reduce if rank == self.root => reduced(0..count),
-            Collective::Gather | Collective::Gatherv if rank == self.root => inputs.concat(),
-            Collective::Scatter => inputs[self.root][rank * count..(rank + 1) * count].to_vec(),
-            Collective::Scatterv => {
-                let start: usize = self.counts[..rank].iter().sum();
-                inputs[self.root][start..start + self.counts[rank]].to_vec()
-            }
+            Collective::Gather | Collective::Gatherv if rank == self.root => all(),
+            Collective::Scatter => passed(self.root, run, rank * count..(rank + 1) * count),
+            Collective::Scatterv => block_of(self.root, &self.counts, rank),
             Collective::Scan => reduced_of(rank + 1, 0..count),
             Collective::Exscan if rank > 0 => reduced_of(rank, 0..count),
             Collective::Reduce | Collective::Gather | Collective::Gatherv => vec![],
@@ -340,6 +338,11 @@ impl Case {
         buffer[start..start + input.len()].copy_from_slice(input);
         buffer
     }
+}
+
+/// Some of what a rank passes to a run, whatever it passes before and after.
+fn passed<T: Sample>(rank: usize, run: usize, range: Range<usize>) -> Vec<T> {
+    range.map(|index| T::sample(rank * 7919 + index * 31 + run * 104729)).collect()
 }
 
 fn shares(choice: &Choice) -> bool {

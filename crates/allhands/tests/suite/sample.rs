@@ -29,9 +29,11 @@ pub(crate) trait Sample: Element + PartialEq + std::fmt::Debug {
     fn sample(seed: usize) -> Self;
 }
 
+// The highest bits of a product with an odd number: what a seed gives does not come again after a power of two, so that a block in
+// another one's place is seen.
 macro_rules! samples {
     ($($type:ty),*) => { $(impl Sample for $type {
-        fn sample(seed: usize) -> $type { (seed.wrapping_mul(2654435761) >> 7 & 63) as $type }
+        fn sample(seed: usize) -> $type { ((seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as $type }
     })* };
 }
 samples!(u8, i8, i16, u16, i32, u32, i64, u64, f32, f64);
