@@ -20,23 +20,11 @@ const FIRST: [&[&str]; 3] = [
 ];
 
 /// What computes, and has the cores when jobs leave them.
-const BESIDE_JOBS: [&[&str]; 4] = [
-    &["test", "--workspace", "--lib", "--bins", "--tests"],
+const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
+const BESIDE_JOBS: [&[&str]; 2] = [
     &["test", "--workspace", "--doc"],
     // The preload's library has the name of ours.
     &["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"],
-    // loom replaces the atomics of what threads share; what waits is loom itself, so the rest need not be optimised.
-    &[
-        "test",
-        "--config",
-        "profile.dev.package.allhands.opt-level=0",
-        "--package",
-        "allhands",
-        "--lib",
-        "--features",
-        "loom",
-        "models",
-    ],
 ];
 
 /// The crates that others can depend on.
@@ -60,6 +48,8 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     let libraries = args.libraries()?;
     // Jobs wait more than they compute: with tests beside them the cores have work.
     let tests = || {
+        let long: &[&str] = if args.full { &["--", "--include-ignored"] } else { &[] };
+        all.cargo_beside(&[&TESTS, long].concat())?;
         BESIDE_JOBS.iter().try_for_each(|arguments| all.cargo_beside(arguments))?;
         let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
         all.cargo_beside(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
@@ -76,10 +66,9 @@ pub(crate) fn test(args: &Args) -> Result<()> {
         all.time("diagnostics", || diagnostics::run(&libraries))
     };
     side_by_side([&tests, &jobs])?;
-    if args.full {
-        all.time("SimGrid", simgrid)?;
-    } else {
-        all.skip(["numbers of ranks that MPIs have by turns, four fifths of the cells beside SimGrid, and the longest suites (--full runs them)".into()]);
+    if !args.full {
+        let long = "numbers of ranks that MPIs have by turns, shapes of more than 32 ranks, four fifths of the cells beside SimGrid, and the longest suites";
+        all.skip([format!("{long} (--full runs them)")]);
     }
     let libraries: Vec<&str> = libraries.iter().map(|library| library.name).collect();
     eprintln!("xtask: {all} on {}", libraries.join(", "));

@@ -115,17 +115,42 @@ fn check(choice: &Choice, problem: &Problem) -> Result<bool, String> {
     Ok(true)
 }
 
-#[test]
-fn every_flat_p_up_to_64() {
-    let verified = sweep((1..=64).map(|p| Topology::flat(p).unwrap()).collect::<Vec<_>>());
+/// Shapes of up to so many ranks are always tried; the others take a minute.
+const ALWAYS: usize = 32;
+
+fn flat(ranks: impl Iterator<Item = usize>) {
+    let verified = sweep(ranks.map(|p| Topology::flat(p).unwrap()).collect());
+    assert!(verified > 1_000, "{verified}");
+}
+
+/// Those of 1 to 9 nodes by 1 to 8 ranks that are wanted, one node after the other and dealt in turn.
+fn regular(wanted: impl Fn(usize) -> bool) {
+    let shapes = (1..=9).flat_map(|nodes| (1..=8).map(move |ppn| Topology::regular(nodes, ppn).unwrap()));
+    let shapes = shapes.filter(|shape| wanted(shape.ranks()));
+    let verified = sweep(shapes.flat_map(|shape| [shape.clone(), shape.cyclic()]).collect());
     assert!(verified > 1_000, "{verified}");
 }
 
 #[test]
-fn nodes_1_to_9_by_ppn_1_to_8_sequential_and_cyclic() {
-    let shapes = (1..=9).flat_map(|nodes| (1..=8).map(move |ppn| Topology::regular(nodes, ppn).unwrap()));
-    let verified = sweep(shapes.flat_map(|shape| [shape.clone(), shape.cyclic()]).collect::<Vec<_>>());
-    assert!(verified > 1_000, "{verified}");
+fn every_flat_p_up_to_32() {
+    flat(1..=ALWAYS);
+}
+
+#[test]
+#[ignore = "long: `cargo xtask test --full` runs it"]
+fn every_flat_p_from_33_to_64() {
+    flat(ALWAYS + 1..=64);
+}
+
+#[test]
+fn nodes_1_to_9_by_ppn_1_to_8_of_up_to_32_ranks() {
+    regular(|ranks| ranks <= ALWAYS);
+}
+
+#[test]
+#[ignore = "long: `cargo xtask test --full` runs it"]
+fn nodes_1_to_9_by_ppn_1_to_8_of_more_than_32_ranks() {
+    regular(|ranks| ranks > ALWAYS);
 }
 
 #[test]
