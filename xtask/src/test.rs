@@ -46,6 +46,21 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     side_by_side([&compile, &install])?;
     let (command, program) = (build::command()?, conformance::build()?);
     let libraries = args.libraries()?;
+    // How long tests take depends on what has to be compiled: these are for the row that has come to its end.
+    let left: [(&str, Part); 4] = [
+        ("fuzz", &|| fuzz::run(&libraries)),
+        ("browser", &browser::run),
+        ("capi", &|| capi::run(&libraries)),
+        ("failures", &|| failures::run(&program, &libraries)),
+    ];
+    let left = Mutex::new(left.into_iter());
+    let next = || left.lock().ok().and_then(|mut left| left.next());
+    let whoever_is_first = || {
+        while let Some((name, part)) = next() {
+            all.time(name, part)?;
+        }
+        Ok(())
+    };
     // Jobs wait more than they compute: with tests beside them the cores have work.
     let tests = || {
         let long: &[&str] = if args.full { &["--", "--include-ignored"] } else { &[] };
@@ -55,15 +70,13 @@ pub(crate) fn test(args: &Args) -> Result<()> {
         all.cargo_beside(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
         all.skip(all.time("cargo deny", deny)?);
         all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))?;
-        all.time("fuzz", || fuzz::run(&libraries))?;
-        all.time("browser", browser::run)?;
-        all.time("capi", || capi::run(&libraries))?;
-        all.time("failures", || failures::run(&program, &libraries))
+        whoever_is_first()
     };
     let jobs = || {
         all.time("conformance", || conformance::run(&program, &libraries, args))?;
         all.time("preload", || preload::run(&libraries, args.full))?;
-        all.time("diagnostics", || diagnostics::run(&libraries))
+        all.time("diagnostics", || diagnostics::run(&libraries))?;
+        whoever_is_first()
     };
     side_by_side([&tests, &jobs])?;
     if !args.full {
@@ -75,9 +88,12 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// What can be run beside others.
+type Part<'a> = &'a (dyn Fn() -> Result<()> + Sync);
+
 /// Runs two rows of parts at the same time. If one fails, what has gone wrong is said at once, and the other starts no more jobs.
-fn side_by_side(rows: [&(dyn Fn() -> Result<()> + Sync); 2]) -> Result<()> {
-    let run = |row: &(dyn Fn() -> Result<()> + Sync)| {
+fn side_by_side(rows: [Part; 2]) -> Result<()> {
+    let run = |row: Part| {
         let outcome = row();
         if let Err(fault) = &outcome
             && launch::stop()
