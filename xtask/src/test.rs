@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use crate::conformance::{self, Args};
 use crate::{Result, browser, build, capi, debian, diagnostics, failures, fuzz, header, launch, mpi, preload};
 
-/// What jobs need, and what says early that something is wrong.
-const FIRST: [&[&str]; 3] = [
+/// What says early that something is wrong, and all that has to be compiled: nothing else waits while compilers have the cores.
+const FIRST: [&[&str]; 4] = [
     &["fmt", "--all", "--check"],
     &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
     // Some tests run examples as jobs.
-    &["build", "--workspace", "--examples"],
+    &["build", "--workspace", "--lib", "--bins", "--examples"],
+    &["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"],
 ];
 
-/// What computes, and has the cores when jobs leave them.
 const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
-const BESIDE_JOBS: [&[&str]; 2] = [
+const DOCUMENTATION: [&[&str]; 2] = [
     &["test", "--workspace", "--doc"],
     // The preload's library has the name of ours.
     &["doc", "--workspace", "--exclude", "allhands-preload", "--exclude", "allhands-capi", "--no-deps", "--lib"],
@@ -46,39 +46,27 @@ pub(crate) fn test(args: &Args) -> Result<()> {
     side_by_side([&compile, &install])?;
     let (command, program) = (build::command()?, conformance::build()?);
     let libraries = args.libraries()?;
-    // How long tests take depends on what has to be compiled: these are for the row that has come to its end.
-    let left: [(&str, Part); 4] = [
-        ("fuzz", &|| fuzz::run(&libraries)),
-        ("browser", &browser::run),
-        ("capi", &|| capi::run(&libraries)),
-        ("failures", &|| failures::run(&program, &libraries)),
-    ];
-    let left = Mutex::new(left.into_iter());
-    let next = || left.lock().ok().and_then(|mut left| left.next());
-    let whoever_is_first = || {
-        while let Some((name, part)) = next() {
-            all.time(name, part)?;
-        }
-        Ok(())
-    };
-    // Jobs wait more than they compute: with tests beside them the cores have work.
     let tests = || {
         let long: &[&str] = if args.full { &["--", "--include-ignored"] } else { &[] };
         all.cargo_beside(&[&TESTS, long].concat())?;
-        BESIDE_JOBS.iter().try_for_each(|arguments| all.cargo_beside(arguments))?;
+        DOCUMENTATION.iter().try_for_each(|arguments| all.cargo_beside(arguments))?;
         let packages: Vec<&str> = PUBLISHED.iter().flat_map(|name| ["--package", name]).collect();
         all.cargo_beside(&[&["package", "--no-verify", "--allow-dirty", "--quiet"], &packages[..]].concat())?;
         all.skip(all.time("cargo deny", deny)?);
-        all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))?;
-        whoever_is_first()
+        all.time("verify", || verify(&command, if args.full { "1..64" } else { "1..9" }))
     };
-    let jobs = || {
-        all.time("conformance", || conformance::run(&program, &libraries, args))?;
-        all.time("preload", || preload::run(&libraries, args.full))?;
+    // These start, wait and end more than they compute: with tests beside them the cores have work.
+    let waiting = || {
         all.time("diagnostics", || diagnostics::run(&libraries))?;
-        whoever_is_first()
+        all.time("browser", browser::run)?;
+        all.time("capi", || capi::run(&libraries))?;
+        all.time("failures", || failures::run(&program, &libraries))
     };
-    side_by_side([&tests, &jobs])?;
+    side_by_side([&tests, &waiting])?;
+    // Ranks that wait for one without a core take what they wait on: with tests beside them these would take longer than one after the other.
+    all.time("conformance", || conformance::run(&program, &libraries, args))?;
+    all.time("preload", || preload::run(&libraries, args.full))?;
+    all.time("fuzz", || fuzz::run(&libraries))?;
     if !args.full {
         let long = "numbers of ranks that MPIs have by turns, shapes of more than 32 ranks, four fifths of the cells beside SimGrid, and the longest suites";
         all.skip([format!("{long} (--full runs them)")]);
@@ -160,7 +148,7 @@ impl Summary {
         self.counted(Command::new(env!("CARGO")), arguments)
     }
 
-    /// The same for whatever jobs leave of the cores: ranks that lose theirs keep others waiting, who take what they wait on.
+    /// The same for whatever jobs leave of the cores.
     fn cargo_beside(&self, arguments: &[&str]) -> Result<()> {
         let mut nice = Command::new("nice");
         nice.args(["-n", "19", env!("CARGO")]);
@@ -186,7 +174,7 @@ impl fmt::Display for Summary {
             (self.parts.lock().map_err(|_| fmt::Error)?, self.skipped.lock().map_err(|_| fmt::Error)?);
         let long = parts.iter().filter(|(_, time)| time.as_secs() > 0);
         let long: Vec<String> = long.map(|(name, time)| format!("{name} {}", time.as_secs())).collect();
-        writeln!(f, "seconds, tests and jobs beside each other: {}", long.join(", "))?;
+        writeln!(f, "seconds, some beside each other: {}", long.join(", "))?;
         writeln!(f, "skipped: {}", skipped.join("; "))?;
         let (tests, seconds) = (self.tests.load(Ordering::Relaxed), self.begun.elapsed().as_secs());
         write!(f, "all passed in {} min {} s: {tests} tests, and {} jobs", seconds / 60, seconds % 60, launch::jobs())

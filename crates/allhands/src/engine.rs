@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::mpi_transport::{self, MpiTransport};
 use crate::node::channel::{Reading, Revoked};
 use crate::node::meeting::Meeting;
-use crate::node::{Arrived, Chunk, Node, PeerMemory, Piece, Reference};
+use crate::node::{Arrived, Chunk, Node, PeerMemory, Piece, Reference, Runs};
 use crate::op::Reducer;
 use crate::program::{Beside, Buffers, Instruction, Memory, Message, Program, Segment};
 use crate::segment_pool::{Need, SegmentLease};
@@ -603,13 +603,10 @@ impl Engine {
         if cursor.in_all != 0 || reference.bytes != place.message.bytes {
             return Err(self.unexpected(place.message, reference.bytes));
         }
-        let whole = match place.side {
-            None => place.message.whole().map(|part| self.address(part)),
-            Some(_) => None,
-        };
-        // SAFETY: the reference is being read; the part is as long as the message, and so is what it names.
-        let read =
-            unsafe { self.world.node.peer_memory.read(from, reference, whole, |piece| place.put(cursor, piece)) };
+        let part = |index: usize| place.message.parts.get(index).map(|part| (self.address(part), part.len));
+        let runs = place.side.is_none().then(|| Runs::new(part));
+        // SAFETY: the reference is being read; the parts are together as long as the message, and so is what it names.
+        let read = unsafe { self.world.node.peer_memory.read(from, reference, runs, |piece| place.put(cursor, piece)) };
         read.map_err(|error| Error::Unreadable { rank: peer, reason: error.0.to_string() })?;
         cursor.in_all = place.message.bytes;
         Ok(())

@@ -83,14 +83,6 @@ impl Message {
     fn envelope(&self) -> (usize, usize) {
         (self.peer, self.bytes)
     }
-
-    /// The one run of memory that a message is put into as it is, if there is one.
-    pub(crate) fn whole(&self) -> Option<&Segment> {
-        match &self.parts[..] {
-            [part] if !self.combined => Some(part),
-            _ => None,
-        }
-    }
 }
 
 /// What to do.

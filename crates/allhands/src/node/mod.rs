@@ -24,7 +24,7 @@ use board::{Board, CHUNKS};
 use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
 use memory::Mapping;
 pub(crate) use notebook::Notebook;
-pub(crate) use peer_memory::PeerMemory;
+pub(crate) use peer_memory::{PeerMemory, Runs};
 use seat::{Core, Seat};
 
 /// A run of bytes in the memory of the rank that names it.
