@@ -99,11 +99,16 @@ impl Comm {
         let Some(topic) = learner.topic(subject, serving) else { return Ok(None) };
         let told = learner.exchange_is_due(topic);
         if told {
-            let began = Instant::now();
             let greatest = match exchange {
                 Some(made) => made,
-                none => none.insert(Greatest::new(self)?),
+                none => {
+                    let began = Instant::now();
+                    let made = Greatest::new(self)?;
+                    learner.spent(began.elapsed());
+                    none.insert(made)
+                }
             };
+            let began = Instant::now();
             finish(greatest.start(learner.words())?)?;
             for settled in learner.told(greatest.words(), began.elapsed()) {
                 self.log_lesson(&learner.lesson(settled));

@@ -205,7 +205,7 @@ impl Learner {
     pub(crate) fn told(&mut self, words: &[u64; WORDS], took: Duration) -> Vec<usize> {
         let seconds = |word: u64| word as f64 * 1e-9;
         self.exchanging += took.as_secs_f64();
-        let in_collectives = self.topics.iter().map(|topic| topic.trial.in_calls()).sum();
+        let in_collectives = self.in_collectives();
         self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
         let (times, sizes) = words[BEFORE..].split_at(TURNS);
         for ((untold, time), size) in self.untold.drain(..).zip(times).zip(sizes) {
@@ -229,12 +229,18 @@ impl Learner {
 
     /// Seconds that may still be spent.
     fn left(&self) -> f64 {
-        let (mut spent, mut in_collectives) = (0.0, 0.0);
-        for Topic { trial, beside, .. } in &self.topics {
-            spent += trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent);
-            in_collectives += trial.in_calls();
-        }
-        self.ledger.left(spent, in_collectives)
+        let spent =
+            |Topic { trial, beside, .. }: &Topic| trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent);
+        self.ledger.left(self.topics.iter().map(spent).sum(), self.in_collectives())
+    }
+
+    /// Seconds that calls have taken, as far as all ranks know. Where nothing is known of a subject, its calls are taken for as short as the shortest that are
+    /// known: else what comes late in a program, when what came before has ended, could never be told of.
+    fn in_collectives(&self) -> f64 {
+        let known = self.topics.iter().filter_map(|topic| topic.trial.a_call());
+        let least = known.fold(f64::INFINITY, f64::min);
+        let least = if least.is_finite() { least } else { 0.0 };
+        self.topics.iter().map(|Topic { trial, .. }| trial.calls as f64 * trial.a_call().unwrap_or(least)).sum()
     }
 
     /// Whether it is to be said now who might serve a subject.
@@ -270,15 +276,15 @@ impl Learner {
         self.topics[number].trial.pass(since.unwrap_or(0));
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
-        if since.is_none() || self.untold.len() == TURNS {
-            return Turn {
-                server: trial.server().clone(),
-                why: trial.why(),
-                tried: false,
-                beside: None,
-                rest: 0,
-                told: false,
-            };
+        let rest = match since {
+            None => Some(0),
+            // There is no room for another time, and no time yet to tell them.
+            Some(_) if self.untold.len() == TURNS => Some(trial.paused().rest),
+            Some(_) => None,
+        };
+        if let Some(rest) = rest {
+            let (server, why) = (trial.server().clone(), trial.why());
+            return Turn { server, why, tried: false, beside: None, rest, told: false };
         }
         let mut aside = None;
         if trial.is_settled() && !trial.is_due(left) && !outside.is_empty() {

@@ -31,6 +31,10 @@ struct Ranks {
     since: HashMap<usize, u64>,
     /// Of the next call, where sizes are told.
     size: usize,
+    /// What an exchange takes.
+    exchange: Duration,
+    /// How often it was asked who serves.
+    asked: u64,
 }
 
 impl Ranks {
@@ -47,10 +51,12 @@ impl Ranks {
             last: None,
             since: HashMap::new(),
             size: 0,
+            exchange: Duration::from_micros(1),
+            asked: 0,
         }
     }
 
-    /// Everybody tells the times; an exchange takes a microsecond.
+    /// Everybody tells the times.
     fn exchange(&mut self) {
         let mut greatest = [0; WORDS];
         for learner in &mut self.all {
@@ -58,13 +64,14 @@ impl Ranks {
             words[1] = (self.now * 1e9) as u64;
             greatest.iter_mut().zip(words).for_each(|(most, word)| *most = (*most).max(word));
         }
-        self.all.iter_mut().for_each(|learner| drop(learner.told(&greatest, Duration::from_micros(1))));
+        self.all.iter_mut().for_each(|learner| drop(learner.told(&greatest, self.exchange)));
         self.exchanges += 1;
-        self.now += 1e-6;
+        self.now += self.exchange.as_secs_f64();
     }
 
     /// A call of a subject, and those that are served alike, of which `most` come; `time` is that of a rank's call by somebody. How many calls it was.
     fn call(&mut self, subject: &Subject, most: u64, time: &mut dyn FnMut(usize, usize) -> f64) -> u64 {
+        self.asked += 1;
         let first = server(NAMES[0]);
         let topics: Vec<usize> = self
             .all
@@ -218,6 +225,36 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
         assert_eq!(learner.lesson(topic).settled, settled);
         assert_eq!(learner.asks_for_rivals(topic), !settled);
     }
+}
+
+/// As a program calls that has one kind of calls after the other: more of them than times can be told at once.
+fn in_phases(phases: usize, calls: u64, exchange: Duration) -> Ranks {
+    let mut ranks = Ranks { exchange, ..Ranks::new(2, Pace::USUAL) };
+    for class in 0..phases {
+        let mut left = calls;
+        while left > 0 {
+            left -= ranks.call(&subject(class), left, &mut |_, who| [1.0e-6, 0.7e-6, 1.3e-6, 1.5e-6][who]);
+        }
+    }
+    ranks
+}
+
+#[test]
+fn times_that_cannot_be_told_yet_do_not_make_every_call_ask() {
+    let ranks = in_phases(40, 1000, Duration::from_secs(1));
+    // What one takes is told by the next.
+    assert_eq!(ranks.exchanges, 2);
+    assert!(ranks.asked < 40 * 60, "{}", ranks.asked);
+}
+
+#[test]
+fn what_comes_late_is_learned_about_as_well() {
+    let ranks = in_phases(40, 50_000, Duration::from_micros(10));
+    let lessons = ranks.all[0].lessons().0;
+    let learned = lessons.iter().filter(|lesson| lesson.settled && lesson.server == server(NAMES[1])).count();
+    assert!(learned >= 36, "{learned}");
+    let spent: f64 = lessons.iter().map(|lesson| lesson.spent).sum::<f64>() + ranks.all[0].lessons().1;
+    assert!(spent < 0.011 * ranks.in_calls, "{spent} of {}", ranks.in_calls);
 }
 
 #[test]

@@ -291,9 +291,9 @@ impl Trial {
     }
 
     /// The longer it has taken, the longer it waits to be asked again: asking takes as long as a few short calls.
-    fn paused(&self) -> Turn {
+    pub(crate) fn paused(&self) -> Turn {
         let calls = if self.pace.at_any_cost { 0 } else { self.calls / 8 };
-        self.as_usual(calls.max(self.pace.pause) - 1)
+        self.as_usual((calls.max(self.pace.pause) - 1).min(MOST_REST))
     }
 
     fn as_usual(&self, rest: u64) -> Turn {
@@ -384,10 +384,9 @@ impl Trial {
         }
     }
 
-    /// Seconds that calls have taken so far, as far as that is known.
-    pub(crate) fn in_calls(&self) -> f64 {
-        let look = self.looks.first().map(|(_, seconds)| *seconds);
-        self.calls as f64 * self.usual.or(look).unwrap_or(0.0)
+    /// Seconds that a call takes, as far as that is known.
+    pub(crate) fn a_call(&self) -> Option<f64> {
+        self.usual.or(self.looks.first().map(|(_, seconds)| *seconds))
     }
 
     /// Everything is told: what follows. True if it is settled now.
