@@ -18,7 +18,9 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("borrowed: {error}");
+            // In one write, so that the lines of several ranks stay apart.
+            let line = format!("borrowed: {error}\n");
+            eprint!("{line}");
             ExitCode::FAILURE
         }
     }

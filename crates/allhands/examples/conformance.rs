@@ -54,7 +54,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("conformance: {error}");
+            // In one write, so that the lines of several ranks stay apart.
+            let line = format!("conformance: {error}\n");
+            eprint!("{line}");
             ExitCode::FAILURE
         }
     }

@@ -448,6 +448,25 @@ impl Drop for Running<'_> {
     }
 }
 
+/// Calls the MPI library's own collective, if the plan is for that.
+///
+/// # Safety
+/// As for [`Engine::begin`], until this returns.
+unsafe fn call_library(
+    core: &mut PlanState,
+    rank: &RankState,
+    buffers: Buffers,
+    input: *const u8,
+    output: *mut u8,
+) -> Result<()> {
+    let Means::Library(library) = &mut core.means else {
+        return Err(Error::Operation("the plan is not for the MPI library's own collective; run it".into()));
+    };
+    // SAFETY: the caller keeps the buffers until this function returns. MPI waits: others may enter meanwhile.
+    let ran = rank.world.gate.away(|| unsafe { library.0.run(buffers, input, output) });
+    ran.map_err(|error| rank.give_up(core.scope, error))
+}
+
 /// Runs a plan, of which no run is under way, from beginning to end.
 ///
 /// # Safety
@@ -465,18 +484,16 @@ unsafe fn run(
         Means::Schedule(scheduled) => unsafe {
             scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(scope, error))?;
         },
-        Means::Library(library) => {
-            let native = &mut library.0;
+        Means::Library(_) => {
             // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
             let ready = || {
                 rank.progress();
                 rank.quiet(scope)
             };
-            let (world, signature) = (&rank.world, &core.signature);
-            world.wait(scope, signature, &|| false, ready, |_| None).map_err(|error| rank.give_up(scope, error))?;
-            // SAFETY: the caller keeps the buffers until this function returns. MPI waits: others may enter meanwhile.
-            let ran = world.gate.away(|| unsafe { native.run(buffers, input, output) });
-            return ran.map_err(|error| rank.give_up(scope, error));
+            let waited = rank.world.wait(scope, &core.signature, &|| false, ready, |_| None);
+            waited.map_err(|error| rank.give_up(scope, error))?;
+            // SAFETY: the caller's promise.
+            return unsafe { call_library(core, rank, buffers, input, output) };
         }
     }
     let running = Running(core);
@@ -594,6 +611,17 @@ impl<T: Element> Plan<T> {
             core.round_to(output, core.output);
         }
         Ok(())
+    }
+
+    /// Calls the MPI library's own collective, if the plan is for that, whatever is under way.
+    ///
+    /// # Safety
+    /// As for [`run_at`](Plan::run_at).
+    pub(crate) unsafe fn call_library_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        let _inside = self.rank.enter();
+        let mut core = self.idle()?;
+        // SAFETY: the caller's promise.
+        unsafe { call_library(&mut core, &self.rank, buffers, input, output) }
     }
 
     /// Room for the plan's input and output, apart and aligned for every element, in memory that grows to what that takes.

@@ -540,16 +540,17 @@ impl RawPlan {
         unsafe { self.0.run_at(Buffers::InPlace, buffer, buffer) }
     }
 
-    /// Runs the collective to its end on memory that holds nothing of interest, to see how long it takes: `scratch` grows to what it needs. Not for an
-    /// operation of the caller's own.
-    pub fn run_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+    /// Calls the MPI library's own collective, which the plan must be for, on memory that holds nothing of interest, to see how long it takes: `scratch` grows to
+    /// what it needs. At once: unlike [`run`](RawPlan::run) it does not wait for what is under way on the communicator, which the MPI's progress is
+    /// to move on meanwhile.
+    pub fn call_library_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
         self.check()?;
         let (input, output) = self.0.on(scratch);
         // SAFETY: as many bytes each as the plan has, apart, and aligned for every element.
-        unsafe { self.0.run_at(Buffers::Apart, input, output) }
+        unsafe { self.0.call_library_at(Buffers::Apart, input, output) }
     }
 
-    /// The same, but begins only. `scratch` must stay as it is until the run is through, or the plan dropped.
+    /// Begins a run on such memory. `scratch` must stay as it is until the run is through, or the plan dropped. Not for an operation of the caller's own.
     ///
     /// # Safety
     /// So it does.

@@ -16,7 +16,9 @@ fn main() {
     let mpi = match allhands_mpi::load() {
         Ok(mpi) => mpi,
         Err(error) => {
-            eprintln!("{error}");
+            // In one write, so that the lines of several ranks stay apart.
+            let line = format!("{error}\n");
+            eprint!("{line}");
             std::process::exit(1);
         }
     };

@@ -11,7 +11,9 @@ type Result<T = ()> = std::result::Result<T, Error>;
 
 fn main() {
     if let Err(error) = run() {
-        eprintln!("{error}");
+        // In one write, so that the lines of several ranks stay apart.
+        let line = format!("{error}\n");
+        eprint!("{line}");
         std::process::exit(1);
     }
 }

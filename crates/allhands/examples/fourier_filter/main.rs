@@ -46,7 +46,9 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fourier_filter: {error}");
+            // In one write, so that the lines of several ranks stay apart.
+            let line = format!("fourier_filter: {error}\n");
+            eprint!("{line}");
             ExitCode::FAILURE
         }
     }

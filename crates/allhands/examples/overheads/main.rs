@@ -76,7 +76,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("overheads: {error}");
+            // In one write, so that the lines of several ranks stay apart.
+            let line = format!("overheads: {error}\n");
+            eprint!("{line}");
             ExitCode::FAILURE
         }
     }

@@ -85,7 +85,9 @@ pub(crate) fn job(world: &Comm, seed: u64, cases: usize) -> Result<Report> {
             }
             let outcome = serve(&case, scenario, world, &seated, &mut random);
             outcome.inspect_err(|error| {
-                eprintln!("conformance: rank {} of {}: {case}, {scenario:?}: {error}", world.rank(), world.size());
+                let (rank, ranks) = (world.rank(), world.size());
+                let line = format!("conformance: rank {rank} of {ranks}: {case}, {scenario:?}: {error}\n");
+                eprint!("{line}");
             })?;
             served.insert(key);
             done += 1;

@@ -28,7 +28,7 @@ pub(crate) struct Group<Q> {
     pub(crate) fresh: bool,
     /// Whether who serves the last call is tried, so that its time is wanted; and who is to be tried beside it.
     pub(crate) tried: bool,
-    pub(crate) beside: Option<Server>,
+    beside: Option<Server>,
     /// When it began, if that was before its plan was found: ranks may tell each other counts first.
     began: Option<Instant>,
     /// Whether something may have been learned before it.
@@ -67,7 +67,7 @@ struct Shape {
     /// Whether a server was named for them: not always the same one, where ranks tell each other counts.
     forced: bool,
     /// Who was tried beside calls.
-    beside: Vec<(Server, RawPlan)>,
+    beside: Vec<RawPlan>,
 }
 
 /// Somebody who serves.
@@ -115,6 +115,30 @@ impl<Q> Found<'_, Q> {
     /// Why it runs what it runs.
     pub(crate) fn chosen(&self) -> Arc<Chosen> {
         self.told.of(self.plan).clone()
+    }
+}
+
+/// Somebody who is tried beside a call, on memory of no interest.
+pub(crate) struct Beside {
+    pub(crate) plan: RawPlan,
+    /// After the plan, whose runs use it.
+    scratch: Vec<u128>,
+    /// For calls of which shape.
+    slot: Slot,
+}
+
+impl Beside {
+    /// Calls the MPI's own, if that is who is tried. This waits for the other ranks, who may wait for what this one has under way: others are to
+    /// move that on.
+    pub(crate) fn call_library(&mut self) -> Result<(), Unserved> {
+        Ok(self.plan.call_library_on(&mut self.scratch)?)
+    }
+
+    /// Begins a run.
+    pub(crate) fn start(&mut self) -> Result<(), Unserved> {
+        // SAFETY: it stays beside the plan, which goes first.
+        unsafe { self.plan.start_on(&mut self.scratch)? };
+        Ok(())
     }
 }
 
@@ -274,43 +298,33 @@ impl<Q: Default> Group<Q> {
         self.comm.took(time);
     }
 
-    /// Runs, on memory of no interest, who is to be tried beside the last call, if anybody is.
-    pub(crate) fn try_beside(
-        &mut self,
-        call: &RawCall,
-        on_idle: impl Fn(&mut Q),
-        finish: impl FnOnce(&mut RawPlan, &mut Q) -> Result<(), Unserved>,
-    ) -> Result<(), Unserved> {
-        let (Some(server), Some(slot)) = (self.beside.take(), self.last) else { return Ok(()) };
+    /// Who is to be tried beside the last call, if anybody is: made at the first try, by all ranks at the same call. It goes [back](Group::tried_beside).
+    pub(crate) fn take_beside(&mut self, call: &RawCall, on_idle: impl Fn(&mut Q)) -> Result<Option<Beside>, Unserved> {
+        let (Some(server), Some(slot)) = (self.beside.take(), self.last) else { return Ok(None) };
         let Group { plans, comm, queue, scratch, .. } = self;
-        let Some(shape) = plans.at(slot) else { return Ok(()) };
-        let known = shape.beside.iter().position(|(known, _)| *known == server);
-        let place = match known {
-            Some(place) => place,
+        let Some(shape) = plans.at(slot) else { return Ok(None) };
+        let plan = match shape.beside.iter().position(|plan| plan.server() == server) {
+            Some(known) => shape.beside.swap_remove(known),
             None => {
                 let began = Instant::now();
-                let queue = RefCell::new(&mut *queue);
+                let queue = RefCell::new(queue);
                 // The MPI's own has a communicator already.
                 let options = Options::new().unshared(server == Server::Library).learned(&server, "a try beside calls");
                 let plan = comm.plan_while(call, &options, &|| on_idle(&mut queue.borrow_mut()))?;
-                shape.beside.push((server, plan));
                 comm.spent_on_learning(began.elapsed());
-                shape.beside.len() - 1
+                plan
             }
         };
-        let began = Instant::now();
-        let plan = &mut shape.beside[place].1;
-        match plan.is_library() {
-            // All ranks have come to the call, and through what they had to do before.
-            true => plan.run_on(scratch)?,
-            false => {
-                // SAFETY: it is kept beside the plans, which go first.
-                unsafe { plan.start_on(scratch)? };
-                finish(plan, queue)?;
-            }
+        Ok(Some(Beside { plan, scratch: std::mem::take(scratch), slot }))
+    }
+
+    /// Takes back who was tried beside a call, with the time that this took.
+    pub(crate) fn tried_beside(&mut self, Beside { plan, scratch, slot }: Beside, time: Duration) {
+        self.comm.took(time);
+        self.scratch = scratch;
+        if let Some(shape) = self.plans.at(slot) {
+            shape.beside.push(plan);
         }
-        comm.took(began.elapsed());
-        Ok(())
     }
 
     /// Finds out who serves a call of which each rank knows its own counts, and lets ranks tell each other what they need to know for it; the call with that, if

@@ -9,7 +9,7 @@ mod own_counts;
 mod policy;
 
 pub(crate) use comms::Comms;
-pub(crate) use group::{Found, FoundPlan, Group, Way};
+pub(crate) use group::{Beside, Found, FoundPlan, Group, Way};
 pub(crate) use member::{Form, Member};
 pub(crate) use own_counts::OwnCounts;
 pub(crate) use policy::{Chosen, MOST_WEIGHT, PlanPreference};

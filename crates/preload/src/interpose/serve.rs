@@ -2,10 +2,9 @@
 
 use std::ffi::c_int;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use allhands::raw::RawPlan;
 use allhands_call::failure::{fault, raise};
 use allhands_call::{Caller, Communicator, Outcome, Reason, Task, Unserved};
 use allhands_mpi::Handle;
@@ -15,8 +14,8 @@ use super::caller;
 use super::recent::recent;
 use super::repeat_call_cache::{Plain, remember, repeat_call};
 use super::session::{self, Session};
-use crate::groups::{Chosen, Form, Found};
-use crate::job::inside;
+use crate::groups::{Beside, Chosen, Form, Found};
+use crate::job::{inside, waiting};
 use crate::observe::{By, Served, Stay, Turn};
 use crate::requests::{self, Group, Member, PlanQueues};
 use allhands_call::locks::lock;
@@ -197,10 +196,8 @@ impl Call<'_> {
         unsafe { session.requests.run(session.job.mpi, &task, plan, lines)? };
         if let Some(began) = began {
             group.took(began.elapsed());
-        } else if group.beside.is_some() {
-            let requests = &session.requests;
-            let finish = |plan: &mut RawPlan, lines: &mut PlanQueues| requests.finish(plan, lines);
-            group.try_beside(&task.call, |lines| requests.on_idle(lines), finish)?;
+        } else if let Some(beside) = group.take_beside(&task.call, |lines| session.requests.on_idle(lines))? {
+            group = self.try_beside(member, group, beside)?;
         }
         self.told = group.told;
         // Many communicators have one call.
@@ -208,6 +205,29 @@ impl Call<'_> {
             remember(session, self.comm, plain, member, &group, &task);
         }
         Ok(chosen)
+    }
+
+    /// Runs somebody who is tried beside the call.
+    fn try_beside<'a>(
+        &self,
+        member: &'a Member,
+        mut group: MutexGuard<'a, Group>,
+        mut beside: Beside,
+    ) -> Result<MutexGuard<'a, Group>, Unserved> {
+        let (mpi, requests) = (self.session.job.mpi, &self.session.requests);
+        let began = Instant::now();
+        let outcome = match beside.plan.is_library() {
+            false => beside.start().and_then(|()| requests.finish(&mut beside.plan, group.parts().1)),
+            true => {
+                // The MPI's progress moves on what is under way, here as well: others may have to wait for that before they come.
+                drop(group);
+                let outcome = waiting(|| beside.call_library());
+                group = member.group(mpi)?;
+                outcome
+            }
+        };
+        group.tried_beside(beside, began.elapsed());
+        outcome.map(|()| group)
     }
 
     /// Says why the MPI serves calls like this, at the first of them, where no plan has said it.
