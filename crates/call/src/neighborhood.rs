@@ -9,7 +9,7 @@ use std::sync::Arc;
 use allhands::raw::{Amount, RawCall, RawComm, RawPlan};
 use allhands::{Error, Options};
 use allhands_mpi::{Mpi, Neighborhood as Topology};
-use allhands_schedule::{Choice, Collective, Edge, Graph, Knowledge, Pairing};
+use allhands_schedule::{Choice, Collective, Edge, Graph, Pairing};
 
 use crate::communicator::Communicator;
 use crate::failure::{Reason, Unserved};
@@ -186,7 +186,7 @@ pub fn plan(
 ) -> Result<RawPlan, Unserved> {
     let place = comm.reserve()?;
     let (mut call, like) = (call.clone(), call);
-    if matches!(choice.knowledge(), Knowledge::Node | Knowledge::Path)
+    if choice.knowledge().is_told()
         && let Amount::Own { given, gotten, carried } = &mut call.amount
     {
         let mut told = comm.carried_counts(choice, like)?;

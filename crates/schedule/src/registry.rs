@@ -48,6 +48,13 @@ pub enum Knowledge {
     All,
 }
 
+impl Knowledge {
+    /// Whether ranks have to be told sizes that are not their own, and can be without everybody's telling everybody.
+    pub fn is_told(self) -> bool {
+        matches!(self, Knowledge::Node | Knowledge::Path)
+    }
+}
+
 /// Something that can be set.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {

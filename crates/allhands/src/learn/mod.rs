@@ -276,13 +276,10 @@ impl Learner {
         self.topics[number].trial.pass(since.unwrap_or(0));
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
-        let rest = match since {
-            None => Some(0),
-            // There is no room for another time, and no time yet to tell them.
-            Some(_) if self.untold.len() == TURNS => Some(trial.paused().rest),
-            Some(_) => None,
-        };
-        if let Some(rest) = rest {
+        // There may be no room for another time, and no time yet to tell them.
+        let waits = self.untold.len() == TURNS;
+        if since.is_none() || waits {
+            let rest = if since.is_none() { 0 } else { trial.paused().rest };
             let (server, why) = (trial.server().clone(), trial.why());
             return Turn { server, why, tried: false, beside: None, rest, told: false };
         }

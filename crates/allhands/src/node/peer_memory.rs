@@ -166,6 +166,12 @@ mod tests {
     /// Whoever sends and takes cuts as it likes, in more pieces than go into one list.
     #[test]
     fn pieces_go_to_runs_that_are_cut_otherwise() {
+        let (mine, mut read) = ([7], [0]);
+        // SAFETY: a byte each.
+        if unsafe { copy(std::process::id(), Piece { at: mine.as_ptr(), len: 1 }, read.as_mut_ptr()) }.is_err() {
+            eprintln!("skipped: the kernel lets no process read another's memory here");
+            return;
+        }
         let from: Vec<u8> = (0..10_000u32).map(|index| ((index * index) >> 5) as u8).collect();
         let cut = |every: usize| (0..from.len()).step_by(every).map(move |at| (at, every.min(10_000 - at)));
         for (sent, taken) in [(10_000, 10_000), (10_000, 37), (37, 10_000), (100, 101), (7, 3), (64, 256)] {

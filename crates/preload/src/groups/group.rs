@@ -8,6 +8,7 @@ use allhands::raw::{Fellows, PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
+use super::grant::Grant;
 use super::own_counts::{OwnCounts, OwnPlace};
 use super::policy::{Chosen, MOST_WEIGHT, PlanPreference, Told};
 use crate::job::Forced;
@@ -61,9 +62,7 @@ struct Shape {
     planned: Vec<Planned>,
     /// Who serves now.
     serving: usize,
-    /// So many calls are served alike before it is asked who is next, of so many.
-    rest: u64,
-    granted: u64,
+    grant: Grant,
     /// Whether a server was named for them: not always the same one, where ranks tell each other counts.
     forced: bool,
     /// Who was tried beside calls.
@@ -224,9 +223,8 @@ impl<Q: Default> Group<Q> {
         self.last = Some(slot);
         self.place = Some(FoundPlan::Known(slot)).filter(|_| !call.collective.hides_counts());
         let shape = self.plans.at(slot).expect("it was just found, or made");
-        match shape.rest.checked_sub(1) {
-            Some(rest) => shape.rest = rest,
-            None => self.ask(slot, call, way)?,
+        if shape.grant.is_used_up() {
+            self.ask(slot, call, way)?;
         }
         let shape = self.plans.at(slot).expect("it is still there");
         match &mut shape.planned[shape.serving] {
@@ -250,7 +248,7 @@ impl<Q: Default> Group<Q> {
         let learns = learns && forced.is_none();
         // Many communicators have one call: there is something to learn about from the second one on.
         let alone = !std::mem::replace(asked, true);
-        let since = (shape.granted > 0).then_some(shape.granted);
+        let since = shape.grant.since_asked();
         let turn = match learns && !alone {
             // An MPI may not know of devices.
             true => comm.learn(call, since, !device::any(), |exchange| finish(exchange, queue))?,
@@ -268,7 +266,10 @@ impl<Q: Default> Group<Q> {
                 shape.planned.push(planned);
                 self.fresh = true;
             }
-            (shape.serving, shape.rest) = (0, if learns && alone { 0 } else { u64::MAX });
+            shape.serving = 0;
+            if !(learns && alone) {
+                shape.grant.last_for_ever();
+            }
             return Ok(());
         };
         let known = shape.planned.iter().position(|planned| planned.server() == turn.server);
@@ -287,7 +288,7 @@ impl<Q: Default> Group<Q> {
                 shape.planned.len() - 1
             }
         };
-        (shape.rest, shape.granted) = (turn.rest, 1 + turn.rest);
+        shape.grant.renew(turn.rest);
         (self.tried, self.beside, self.told) = (turn.tried, turn.beside, turn.told);
         Ok(())
     }
@@ -408,12 +409,8 @@ impl<Q: Default> Group<Q> {
             FoundPlan::OwnCounts(place) => return self.own_counts.as_mut()?.placed(place),
         };
         let shape = self.plans.at(slot)?;
-        let rest = shape.rest.checked_sub(1)?;
         match &mut shape.planned[shape.serving] {
-            Planned::Ours { plan, .. } => {
-                shape.rest = rest;
-                Some(plan)
-            }
+            Planned::Ours { plan, .. } => (!shape.grant.is_used_up()).then_some(plan),
             Planned::Theirs(_) => None,
         }
     }
@@ -422,7 +419,7 @@ impl<Q: Default> Group<Q> {
     pub(super) fn end(mut self) -> Option<Remains> {
         let mut shapes = self.plans.clear();
         let left = match shapes.pop() {
-            Some((call, mut shape)) if shapes.is_empty() && !shape.forced && shape.granted == 0 => {
+            Some((call, mut shape)) if shapes.is_empty() && !shape.forced && shape.grant.since_asked().is_none() => {
                 let planned = shape.planned.pop();
                 planned.and_then(|mut planned| planned.retire().then_some((call, planned)))
             }

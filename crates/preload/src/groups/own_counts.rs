@@ -8,8 +8,9 @@ use allhands::Server;
 use allhands::learn::Turn;
 use allhands::raw::{Amount, CarriedCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
 use allhands_call::{Reason, Unserved};
-use allhands_schedule::{Choice, Collective, Knowledge};
+use allhands_schedule::{Choice, Collective};
 
+use super::grant::Grant;
 use super::policy::{MOST_WEIGHT, PlanPreference, Told};
 
 pub(crate) struct OwnCounts {
@@ -36,9 +37,7 @@ struct Settled {
     servers: Vec<Serving>,
     /// Which of them serves now.
     now: usize,
-    /// So many calls are served alike before it is asked who is next, of so many.
-    rest: u64,
-    granted: u64,
+    grant: Grant,
 }
 
 /// Somebody who serves.
@@ -101,8 +100,7 @@ impl Serving {
     /// By an algorithm, for calls like one. All ranks make it at the same call; it waits for nobody.
     fn ours(comm: &RawComm, call: &RawCall, choice: Choice, learned: Option<String>) -> Result<Serving, Unserved> {
         // Where all have one size there is nothing to tell, which all know alike.
-        let carries = matches!(choice.knowledge(), Knowledge::Node | Knowledge::Path);
-        let tells = carries && matches!(call.amount, Amount::Own { .. });
+        let tells = choice.knowledge().is_told() && matches!(call.amount, Amount::Own { .. });
         let telling = tells.then(|| comm.carried_counts(&choice, call)).transpose()?;
         Ok(Serving { ours: Some(Ours { choice, telling, plans: Plans::new() }), learned })
     }
@@ -134,7 +132,7 @@ impl Settled {
                 self.servers.len() - 1
             }
         };
-        (self.rest, self.granted) = (turn.rest, 1 + turn.rest);
+        self.grant.renew(turn.rest);
         Ok(())
     }
 }
@@ -159,7 +157,7 @@ impl OwnCounts {
         }
         let (collective, root) = (call.collective, call.root);
         let serving = Serving::ours(comm, call, preference.choice_for_own_counts(comm, call)?, None)?;
-        self.settled.push(Settled { collective, root, servers: vec![serving], now: 0, rest: 0, granted: 0 });
+        self.settled.push(Settled { collective, root, servers: vec![serving], now: 0, grant: Grant::default() });
         Ok(self.settled.len() - 1)
     }
 
@@ -170,13 +168,7 @@ impl OwnCounts {
     /// Counts a call that was prepared. If it is to be asked who serves it: who does without learning, and how many were served since it was asked.
     pub(crate) fn pass(&mut self, prepared: usize) -> Option<(Server, Option<u64>)> {
         let settled = &mut self.settled[prepared];
-        match settled.rest.checked_sub(1) {
-            Some(rest) => {
-                settled.rest = rest;
-                None
-            }
-            None => Some((settled.servers[0].server(), (settled.granted > 0).then_some(settled.granted))),
-        }
+        settled.grant.is_used_up().then(|| (settled.servers[0].server(), settled.grant.since_asked()))
     }
 
     /// Who serves the call, and the next ones: what was learned, or without that the same to the end.
@@ -191,7 +183,7 @@ impl OwnCounts {
         match turn {
             Some(turn) => settled.follow(comm, call, turn),
             None => {
-                settled.rest = u64::MAX;
+                settled.grant.last_for_ever();
                 Ok(())
             }
         }
@@ -263,9 +255,7 @@ impl OwnCounts {
     #[inline]
     pub(crate) fn placed(&mut self, place: OwnPlace) -> Option<&mut RawPlan> {
         let settled = self.settled.get_mut(place.settled).filter(|settled| settled.now == place.server)?;
-        let rest = settled.rest.checked_sub(1)?;
         let (plan, _) = settled.servers[place.server].ours.as_mut()?.plans.by_call.at(place.slot)?;
-        settled.rest = rest;
-        Some(plan)
+        (!settled.grant.is_used_up()).then_some(plan)
     }
 }
