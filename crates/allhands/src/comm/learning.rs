@@ -9,7 +9,7 @@ use super::{Comm, PlanRequest};
 use crate::choose::{Abilities, class};
 use crate::error::Error;
 use crate::layout::Amount;
-use crate::learn::{Learner, Lesson, Pace, Rivals, Subject, Turn, WORDS};
+use crate::learn::{Learner, Lesson, Pace, Rivals, Seen, Subject, Traffic, Turn, WORDS};
 use crate::plan::Options;
 use crate::raw::{Greatest, RawCall, RawPlan};
 use crate::server::Server;
@@ -24,6 +24,8 @@ pub(super) struct Learning {
 const EXPECTED_OF_THE_LIBRARY: f64 = 1.5;
 /// One of ours is, where nothing is known of counts.
 const EXPECTED_WITHOUT_COUNTS: f64 = 1.5;
+/// Of those that the model knows, where counts differ, who is expected to take more than so many times as long is not tried.
+const WORTH_A_TRY: f64 = 2.0;
 /// A scheduler's slice, in seconds.
 const SLICE: f64 = 4e-3;
 
@@ -55,8 +57,8 @@ impl Comm {
             let remembered = evidence.remembered(&problem, bytes, &decision.server);
             Some((decision.server, remembered))
         };
-        let rivals = |serving: &Server, usual: f64, _| self.rivals(&ask, own.is_some(), serving, usual);
-        self.turn(pace, (subject, since, 0), library, serving, rivals, finish)
+        let rivals = |serving: &Server, seen: Seen| self.rivals(&ask, own.is_some(), serving, seen.usual);
+        self.turn(pace, (subject, since, Traffic::default()), library, serving, rivals, finish)
     }
 
     /// The same of calls of which each rank knows its own counts, whatever they are; `serving` serves them without learning.
@@ -70,9 +72,9 @@ impl Comm {
     ) -> std::result::Result<Option<Turn>, E> {
         let Some(pace) = self.pace() else { return Ok(None) };
         let subject = Subject { collective: call.collective, class: None, commutative: true, rounds: None };
-        let size = class(size_of_own(call));
-        let rivals = |serving: &Server, usual, typical| self.rivals_of_own_counts(call, serving, usual, typical);
-        self.turn(pace, (subject, since, size), library, || Some((serving.clone(), None)), rivals, finish)
+        let traffic = Traffic { size: class(size_of_own(call)), partners: self.partners_of_own(call) };
+        let rivals = |serving: &Server, seen: Seen| self.rivals_of_own_counts(call, serving, seen);
+        self.turn(pace, (subject, since, traffic), library, || Some((serving.clone(), None)), rivals, finish)
     }
 
     /// How soon things are tried, and when the run began; none where nothing is learned.
@@ -81,15 +83,15 @@ impl Comm {
         Some((origin.learning.pace()?, origin.began))
     }
 
-    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `rivals`: who might beside somebody
-    /// who takes so long, for calls of a size, where sizes are told.
+    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `rivals`: who might beside somebody,
+    /// for calls of which so much is known.
     fn turn<E: From<Error>>(
         &self,
         (pace, began): (Pace, Instant),
-        (subject, since, size): (Subject, Option<u64>, usize),
+        (subject, since, traffic): (Subject, Option<u64>, Traffic),
         library: bool,
         serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
-        rivals: impl FnOnce(&Server, f64, usize) -> Rivals,
+        rivals: impl FnOnce(&Server, Seen) -> Rivals,
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
         let mut learning = self.learning.borrow_mut();
@@ -116,12 +118,12 @@ impl Comm {
         }
         if learner.asks_for_rivals(topic) {
             let began = Instant::now();
-            let ((serving, usual), typical) = (learner.serving(topic), learner.typical_size(topic));
-            let rivals = rivals(serving, usual, typical);
+            let (serving, seen) = learner.serving(topic);
+            let rivals = rivals(serving, seen);
             learner.propose(topic, rivals);
             learner.spent(began.elapsed());
         }
-        Ok(Some(Turn { told, ..learner.turn(topic, since, size) }))
+        Ok(Some(Turn { told, ..learner.turn(topic, since, traffic) }))
     }
 
     /// See [`Evidence::fitted_machine`](crate::Evidence::fitted_machine).
@@ -162,7 +164,7 @@ impl Comm {
             all.push((Server::Library, self.expected_of_the_library(usual)));
         }
         if !ask.collective.reduces() || ask.exact {
-            return Rivals { open: all, beside: Vec::new() };
+            return Rivals { open: all, ..Rivals::default() };
         }
         // Calls of other counts belong to the same subject, and might not evaluate the same by the same two algorithms.
         let listed = matches!(ask.amount, Amount::Listed(_));
@@ -180,14 +182,18 @@ impl Comm {
             // It may do anything, and is called for the program's calls alone.
             beside.clear();
         }
-        Rivals { open, beside }
+        Rivals { open, beside, ..Rivals::default() }
     }
 
     /// The same for calls of which each rank knows its own counts, where the busiest gives and gets so many bytes. Of a graph a rank keeps the edges of its own node, so what
     /// suits it is not thought through again.
-    fn rivals_of_own_counts(&self, call: &RawCall, serving: &Server, usual: f64, typical: usize) -> Rivals {
-        let mut all = match self.is_apart() && call.graph.is_none() {
-            true => self.modelled_of_own_counts(call, serving, typical),
+    fn rivals_of_own_counts(&self, call: &RawCall, serving: &Server, seen: Seen) -> Rivals {
+        let straight = self.straight(call, seen.partners);
+        let gathers = serving.choice().is_some_and(|choice| choice.knowledge() == Knowledge::Node);
+        let instead = straight.clone().filter(|_| gathers);
+        let serving = instead.as_ref().map_or(serving, |(server, _)| server);
+        let mut all = match self.is_apart() && call.graph.is_none() && straight.is_none() {
+            true => self.modelled_of_own_counts(call, serving, seen.size),
             false => Vec::new(),
         };
         let names: &[&str] = match call.collective.family() {
@@ -199,7 +205,7 @@ impl Comm {
         // Between ranks of one node nothing is gathered for another.
         let ours = ours.filter(|choice| self.is_apart() || choice.knowledge() == Knowledge::Own);
         all.extend(ours.map(|choice| (Server::Schedule(choice), EXPECTED_WITHOUT_COUNTS)));
-        all.push((Server::Library, self.expected_of_the_library(usual)));
+        all.push((Server::Library, self.expected_of_the_library(seen.usual)));
         // Other settings of an algorithm promise less than they would cost.
         let name = |server: &Server| server.choice().map(|choice| choice.algorithm.name);
         let mut open: Vec<(Server, f64)> = Vec::new();
@@ -209,7 +215,29 @@ impl Comm {
                 open.push((server, expected));
             }
         }
-        Rivals { open, beside: Vec::new() }
+        Rivals { instead, open, beside: Vec::new() }
+    }
+
+    /// Who serves an alltoallv in which so few ranks talk to each other that nobody sends more messages to other nodes straight than one for each node, and why: what
+    /// is gathered in nodes first arrives later then.
+    fn straight(&self, call: &RawCall, partners: usize) -> Option<(Server, String)> {
+        let others = self.company.topology.regions(1) - 1;
+        if call.collective != Collective::Alltoallv || !self.is_apart() || partners > others {
+            return None;
+        }
+        let straight = Choice::parse(call.collective, "spread-out").ok()?;
+        Some((Server::Schedule(straight), format!("no rank talks to more than {partners} on the {others} other nodes")))
+    }
+
+    /// With how many ranks of other nodes this one exchanges something in an alltoallv, of which it knows its own counts.
+    fn partners_of_own(&self, call: &RawCall) -> usize {
+        let Amount::Own { given, gotten, .. } = &call.amount else { return self.size() };
+        let far = |(rank, count): (usize, &usize)| *count > 0 && self.company.topology.far(self.rank(), rank);
+        let count = |counts: &[usize]| counts.iter().enumerate().filter(|block| far(*block)).count();
+        match call.collective {
+            Collective::Alltoallv => count(given).max(count(gotten)),
+            _ => self.size(),
+        }
     }
 
     /// The best by the model for equal blocks, in which no rank needs to know all counts.
@@ -226,7 +254,8 @@ impl Comm {
             Knowledge::Path => Some((server, 2.0 * expected)),
             Knowledge::All => None,
         };
-        best.into_iter().filter_map(of_own).collect()
+        // Nothing is tried before everybody's try can be paid for.
+        best.into_iter().filter_map(of_own).filter(|(_, expected)| *expected < WORTH_A_TRY).collect()
     }
 
     /// How many times as long the MPI's own may take as somebody who takes so long.

@@ -58,9 +58,27 @@ pub struct Turn {
     pub told: bool,
 }
 
+/// What a rank exchanges in a call of which each knows its own counts: how much, by class, and with how many ranks of other nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) size: usize,
+    pub(crate) partners: usize,
+}
+
+/// What ranks have told each other of the calls of a subject: how long they take, in seconds; the size whose calls take most time, and the most partners of any rank,
+/// where these are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) usual: f64,
+    pub(crate) size: usize,
+    pub(crate) partners: usize,
+}
+
 /// Who might serve a subject.
 #[derive(Debug, Default)]
 pub(crate) struct Rivals {
+    /// Who serves such calls from now on without learning, and why: that follows from what was told of them.
+    pub(crate) instead: Option<(Server, String)>,
     /// Who may take turns, and how many times as long as who serves they are expected to take.
     pub(crate) open: Vec<(Server, f64)>,
     /// Who may be tried beside calls only.
@@ -93,8 +111,8 @@ const TRY: &str = "a try, to learn who is fastest";
 /// So many turns are told at once.
 const TURNS: usize = 28;
 /// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, and the turns:
-/// how long they took, then their sizes.
-pub(crate) const WORDS: usize = BEFORE + 2 * TURNS;
+/// how long they took, then their sizes, then their partners.
+pub(crate) const WORDS: usize = BEFORE + 3 * TURNS;
 const BEFORE: usize = 4;
 /// More subjects than this are not learned about.
 const MOST_SUBJECTS: usize = 1024;
@@ -120,6 +138,8 @@ pub(crate) struct Learner {
 struct Topic {
     subject: Subject,
     trial: Trial,
+    /// The most that any rank has told of the turns that were told last.
+    partners: usize,
     /// Who is tried beside calls, once the rest is settled.
     outside: Vec<(Server, f64)>,
     beside: Option<Trial>,
@@ -132,8 +152,7 @@ struct Untold {
     beside: bool,
     candidate: usize,
     kind: TurnKind,
-    /// Where sizes are told.
-    size: usize,
+    traffic: Traffic,
     seconds: f64,
 }
 
@@ -172,7 +191,7 @@ impl Learner {
             Some(_) => Trial::new(self.pace, server, remembered),
             None => Trial::of_any_size(self.pace, server),
         };
-        self.topics.push(Topic { subject: subject.clone(), trial, outside: Vec::new(), beside: None });
+        self.topics.push(Topic { subject: subject.clone(), trial, partners: 0, outside: Vec::new(), beside: None });
         self.index.insert(subject, topic);
         Some(topic)
     }
@@ -192,11 +211,11 @@ impl Learner {
         words[1] = self.began.elapsed().as_nanos() as u64;
         words[2] = nanoseconds(std::mem::take(&mut self.exchanging));
         words[3] = u64::from(self.refuses_library);
-        let (times, sizes) = words[BEFORE..].split_at_mut(TURNS);
-        for ((time, size), untold) in times.iter_mut().zip(sizes).zip(&self.untold) {
+        for (turn, untold) in self.untold.iter().enumerate() {
             // Something took some time.
-            *time = nanoseconds(untold.seconds).max(1);
-            *size = untold.size as u64;
+            let time = nanoseconds(untold.seconds).max(1);
+            let told = [time, untold.traffic.size as u64, untold.traffic.partners as u64];
+            (0..).zip(told).for_each(|(part, word)| words[BEFORE + part * TURNS + turn] = word);
         }
         words
     }
@@ -207,11 +226,13 @@ impl Learner {
         self.exchanging += took.as_secs_f64();
         let in_collectives = self.in_collectives();
         self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
-        let (times, sizes) = words[BEFORE..].split_at(TURNS);
-        for ((untold, time), size) in self.untold.drain(..).zip(times).zip(sizes) {
-            let Topic { trial, beside, .. } = &mut self.topics[untold.topic];
+        self.untold.iter().for_each(|untold| self.topics[untold.topic].partners = 0);
+        for (turn, untold) in self.untold.drain(..).enumerate() {
+            let [time, size, most] = [0, 1, 2].map(|part| words[BEFORE + part * TURNS + turn]);
+            let Topic { trial, beside, partners, .. } = &mut self.topics[untold.topic];
             let trial = if untold.beside { beside.as_mut().expect("it has had a turn") } else { trial };
-            trial.learn(untold.candidate, untold.kind, *size, seconds(*time));
+            trial.learn(untold.candidate, untold.kind, size, seconds(time));
+            *partners = most.max(*partners as u64) as usize;
         }
         if words[3] > 0 {
             self.without_library = true;
@@ -248,15 +269,11 @@ impl Learner {
         self.topics[topic].trial.asks_for_candidates()
     }
 
-    /// Who serves a subject, and how long a call takes, in seconds.
-    pub(crate) fn serving(&self, topic: usize) -> (&Server, f64) {
-        let trial = &self.topics[topic].trial;
-        (trial.server(), trial.usual.unwrap_or(0.0))
-    }
-
-    /// The size whose calls take most time, where sizes are told.
-    pub(crate) fn typical_size(&self, topic: usize) -> usize {
-        self.topics[topic].trial.typical_size() as usize
+    /// Who serves a subject, and what is known of its calls.
+    pub(crate) fn serving(&self, topic: usize) -> (&Server, Seen) {
+        let Topic { trial, partners, .. } = &self.topics[topic];
+        let (usual, size) = (trial.usual.unwrap_or(0.0), trial.typical_size() as usize);
+        (trial.server(), Seen { usual, size, partners: *partners })
     }
 
     /// Who might serve a subject.
@@ -266,13 +283,16 @@ impl Learner {
             rivals.open.retain(|(server, _)| *server != Server::Library);
         }
         let topic = &mut self.topics[topic];
+        if let Some((server, why)) = rivals.instead {
+            topic.trial.replace(server, why);
+        }
         topic.trial.propose(rivals.open);
         (topic.outside, topic.beside) = (rivals.beside, None);
     }
 
     /// Who serves the next call of a subject; `since`: how many of its shape were served since it was asked for that shape. The first of a shape is served as
-    /// usual: for others there would be a plan to make. `size`: that of this rank's call, where sizes are told.
-    pub(crate) fn turn(&mut self, number: usize, since: Option<u64>, size: usize) -> Turn {
+    /// usual: for others there would be a plan to make. `traffic`: that of this rank's call, where it is told.
+    pub(crate) fn turn(&mut self, number: usize, since: Option<u64>, traffic: Traffic) -> Turn {
         self.topics[number].trial.pass(since.unwrap_or(0));
         let left = self.left();
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
@@ -300,7 +320,7 @@ impl Learner {
         let mine = turn.timed.map(|kind| (false, turn.candidate, kind));
         let timed = mine.or(aside.as_ref().map(|(candidate, kind, _)| (true, *candidate, *kind)));
         if let Some((beside, candidate, kind)) = timed {
-            self.untold.push(Untold { topic: number, beside, candidate, kind, size, seconds: 0.0 });
+            self.untold.push(Untold { topic: number, beside, candidate, kind, traffic, seconds: 0.0 });
         }
         Turn {
             server,

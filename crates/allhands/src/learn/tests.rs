@@ -88,11 +88,12 @@ impl Ranks {
         for learner in &mut self.all {
             if learner.asks_for_rivals(topic) {
                 let open = NAMES[1..].iter().map(|name| (server(name), 1.3)).collect();
-                learner.propose(topic, Rivals { open, beside: Vec::new() });
+                learner.propose(topic, Rivals { open, ..Rivals::default() });
             }
         }
         let (since, size) = (self.since.remove(&topic), self.size);
-        let turns: Vec<Turn> = self.all.iter_mut().map(|learner| learner.turn(topic, since, size)).collect();
+        let turns: Vec<Turn> =
+            self.all.iter_mut().map(|learner| learner.turn(topic, since, Traffic { size, partners: 0 })).collect();
         assert!(turns.iter().all(|turn| *turn == turns[0]), "ranks disagree on who serves");
         let Turn { server, tried, rest, .. } = &turns[0];
         let who = NAMES.iter().position(|name| *name == server.to_string()).unwrap();
@@ -215,7 +216,7 @@ fn what_was_remembered_is_followed_unless_it_takes_another_time() {
                 words[1] = 1_000_000_000;
                 learner.told(&words, Duration::ZERO);
             }
-            let turn = learner.turn(topic, Some(since), 0);
+            let turn = learner.turn(topic, Some(since), Traffic::default());
             since = 1 + turn.rest;
             if turn.tried {
                 learner.took(Duration::from_secs_f64(took));
@@ -288,9 +289,9 @@ fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
         }
         if learner.asks_for_rivals(topic) {
             let (open, outside) = (vec![(server("nap"), 1.1)], vec![(server("mpi"), 1.5)]);
-            learner.propose(topic, Rivals { open, beside: outside });
+            learner.propose(topic, Rivals { open, beside: outside, ..Rivals::default() });
         }
-        let turn = learner.turn(topic, Some(since), 0);
+        let turn = learner.turn(topic, Some(since), Traffic::default());
         since = 1 + turn.rest;
         assert_ne!(turn.server, Server::Library, "it evaluates something else");
         assert!(!(turn.tried && turn.beside.is_some()));
@@ -377,4 +378,40 @@ fn short_calls_do_not_decide_for_long_ones_that_take_the_time_nor_old_sizes_for_
     assert_eq!(ranks.lesson().server.to_string(), NAMES[2]);
     (0..200_000).for_each(|_| call(&mut ranks, false));
     assert_eq!(ranks.lesson().server.to_string(), NAMES[1], "{:?}", ranks.lesson());
+}
+
+/// The greatest number of partners that any rank has told counts, and who follows from it serves at once, with its reason.
+#[test]
+fn who_follows_from_what_was_told_serves_without_a_try() {
+    let subject = Subject { collective: Collective::Alltoallv, class: None, commutative: true, rounds: None };
+    let server = |name| Server::parse(Collective::Alltoallv, name).unwrap();
+    let mut ranks: Vec<Learner> = (0..2).map(|_| Learner::new(Pace::EAGER, Instant::now())).collect();
+    let mut served = Vec::new();
+    for call in 0..12u64 {
+        let topics = ranks.iter_mut().map(|one| one.topic(subject.clone(), || Some((server("node-aware"), None))));
+        let topic = topics.map(Option::unwrap).max().unwrap();
+        if ranks[0].exchange_is_due(topic) {
+            let words: Vec<[u64; WORDS]> = ranks.iter_mut().map(Learner::words).collect();
+            let greatest = std::array::from_fn(|place| words[0][place].max(words[1][place]));
+            ranks.iter_mut().for_each(|one| drop(one.told(&greatest, Duration::from_micros(1))));
+        }
+        for one in &mut ranks {
+            if one.asks_for_rivals(topic) {
+                assert_eq!(one.serving(topic).1.partners, 5);
+                let instead = Some((server("spread-out"), "five are few".to_string()));
+                let open = vec![(server("node-aware"), 1.3)];
+                one.propose(topic, Rivals { instead, open, beside: Vec::new() });
+            }
+        }
+        let since = (call > 0).then_some(1);
+        let turns = (0..2).map(|rank| ranks[rank].turn(topic, since, Traffic { size: 64, partners: 3 + 2 * rank }));
+        let turns: Vec<Turn> = turns.collect();
+        assert_eq!(turns[0], turns[1]);
+        let reason = turns[0].why.clone().filter(|_| turns[0].server == server("spread-out"));
+        served.push((turns[0].server.to_string(), reason));
+        ranks.iter_mut().for_each(|one| one.took(Duration::from_micros(10)));
+    }
+    let first = served.iter().position(|(name, _)| name == "spread-out").expect("it serves");
+    assert!(served[..first].iter().all(|(name, _)| name == "node-aware") && first < 10, "{served:?}");
+    assert!(served[first..].iter().any(|(_, why)| why.as_deref() == Some("five are few")), "{served:?}");
 }

@@ -121,6 +121,8 @@ pub(crate) struct Trial {
     pub(crate) candidates: Vec<Candidate>,
     /// Who serves where nobody is tried.
     pub(crate) serving: usize,
+    /// Why the first one serves without learning, where that follows from what was told of the calls.
+    because: Option<String>,
     /// Who would serve without learning, and how long that takes: what gains are counted from.
     unlearned: (usize, f64),
     /// How long a call takes, in seconds, once that is known.
@@ -149,6 +151,7 @@ impl Trial {
             stage: Stage::Unseen,
             candidates: vec![Candidate::new(serving, 1.0)],
             serving: 0,
+            because: None,
             unlearned: (0, 0.0),
             usual: remembered,
             looks: Vec::new(),
@@ -195,6 +198,12 @@ impl Trial {
     /// Whether it is time to say who else might serve.
     pub(crate) fn asks_for_candidates(&self) -> bool {
         self.stage == Stage::Seen
+    }
+
+    /// Somebody else serves without learning, for a reason that all ranks know. What was seen of calls stands for its own until it is known better.
+    pub(crate) fn replace(&mut self, server: Server, why: String) {
+        self.candidates = vec![Candidate::new(server, 1.0)];
+        (self.serving, self.because) = (0, Some(why));
     }
 
     /// Who else might serve, with how many times as long as the one that serves they are expected to take.
@@ -430,7 +439,7 @@ impl Trial {
                 // What serves now is the one to compare with.
                 let serving = self.candidates[self.serving].server.clone();
                 self.candidates = vec![Candidate::new(serving, 1.0)];
-                (self.serving, self.usual) = (0, Some(now));
+                (self.serving, self.usual, self.because) = (0, Some(now), None);
                 self.stage = Stage::Seen;
             }
         }
@@ -509,7 +518,10 @@ impl Trial {
 
     /// Why it is served as it is, if that was learned.
     pub(crate) fn why(&self) -> Option<String> {
-        let usual = self.usual.filter(|_| self.serving != self.unlearned.0)?;
+        if self.serving == self.unlearned.0 {
+            return self.because.clone();
+        }
+        let usual = self.usual?;
         let before = &self.candidates[self.unlearned.0].server;
         Some(format!("learned here: {:.2} us, where {before} took {:.2}", usual * 1e6, self.unlearned.1 * 1e6))
     }
