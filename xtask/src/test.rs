@@ -60,7 +60,8 @@ pub(crate) fn test(args: &Args) -> Result<()> {
         all.time("diagnostics", || diagnostics::run(&libraries))?;
         all.time("browser", browser::run)?;
         all.time("capi", || capi::run(&libraries))?;
-        all.time("failures", || failures::run(&program, &libraries))
+        all.time("failures", || failures::run(&program, &libraries))?;
+        all.time("every algorithm", || preload::every_algorithm(&libraries, args.full))
     };
     side_by_side([&tests, &waiting])?;
     // Ranks that wait for one without a core take what they wait on: with tests beside them these would take longer than one after the other.

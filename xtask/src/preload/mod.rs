@@ -48,6 +48,12 @@ pub(crate) enum Extent {
     Full,
 }
 
+impl Extent {
+    fn of(full: bool) -> Extent {
+        if full { Extent::Full } else { Extent::Short }
+    }
+}
+
 /// What is to be run.
 pub(crate) struct Args {
     library: Option<String>,
@@ -111,17 +117,21 @@ pub(crate) fn by_hand(args: &Args) -> Result<()> {
     if let Some(name) = &args.only {
         return promise::run(&build::command()?, &libraries, Some(name));
     }
-    parts(&libraries, args.extent, args.part)
+    parts(&libraries, args.extent, |part| args.part.is_none_or(|only| only == part))
 }
 
-/// What the test command runs.
+/// What the test command runs, but for [`every_algorithm`].
 pub(crate) fn run(libraries: &[Library], full: bool) -> Result<()> {
-    parts(libraries, if full { Extent::Full } else { Extent::Short }, None)
+    parts(libraries, Extent::of(full), |part| part != Part::EveryAlgorithm)
 }
 
-fn parts(libraries: &[Library], extent: Extent, only: Option<Part>) -> Result<()> {
+/// mpi4py's tests with every algorithm: short jobs, which compute more than they wait for each other.
+pub(crate) fn every_algorithm(libraries: &[Library], full: bool) -> Result<()> {
+    parts(libraries, Extent::of(full), |part| part == Part::EveryAlgorithm)
+}
+
+fn parts(libraries: &[Library], extent: Extent, wanted: impl Fn(Part) -> bool) -> Result<()> {
     let allhands = build::command()?;
-    let wanted = |part: Part| only.is_none_or(|only| only == part);
     if wanted(Part::Mpi4py) {
         mpi4py::run(&allhands, libraries, extent)?;
     }

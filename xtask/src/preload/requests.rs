@@ -147,7 +147,9 @@ pub(crate) fn run(allhands: &Path, libraries: &[Library]) -> Result<()> {
             Job { words, served, ..job(&requests, ranks) }.run()?;
         }
         Job { mover: Mover::Off, ..job(&requests, 2) }.run()?;
-        Job { mover: Mover::Thread, served: &SERVED, ..job(&requests, 3) }.run()?;
+        if mover != Mover::Thread {
+            Job { mover: Mover::Thread, served: &SERVED, ..job(&requests, 3) }.run()?;
+        }
         if mover != Mover::Threads {
             Job { mover: Mover::None, ..job(&requests, 2) }.run()?;
         }
