@@ -543,6 +543,14 @@ impl RawPlan {
     /// Calls the MPI library's own collective, which the plan must be for, on memory that holds nothing of interest, to see how long it takes: `scratch` grows to
     /// what it needs. At once: unlike [`run`](RawPlan::run) it does not wait for what is under way on the communicator, which the MPI's progress is
     /// to move on meanwhile.
+    ///
+    /// ```no_run
+    /// # fn example(mut plan: allhands::raw::RawPlan) -> Result<(), allhands::Error> {
+    /// assert!(plan.is_library());
+    /// plan.call_library_on(&mut Vec::new())?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn call_library_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
         self.check()?;
         let (input, output) = self.0.on(scratch);

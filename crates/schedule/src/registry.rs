@@ -50,6 +50,13 @@ pub enum Knowledge {
 
 impl Knowledge {
     /// Whether ranks have to be told sizes that are not their own, and can be without everybody's telling everybody.
+    ///
+    /// ```
+    /// use allhands_schedule::Knowledge;
+    ///
+    /// assert!(Knowledge::Node.is_told() && Knowledge::Path.is_told());
+    /// assert!(!Knowledge::Own.is_told() && !Knowledge::All.is_told());
+    /// ```
     pub fn is_told(self) -> bool {
         matches!(self, Knowledge::Node | Knowledge::Path)
     }

@@ -231,11 +231,11 @@ impl Comm {
 
     /// With how many ranks of other nodes this one exchanges something in an alltoallv, of which it knows its own counts.
     fn partners_of_own(&self, call: &RawCall) -> usize {
-        let Amount::Own { given, gotten, .. } = &call.amount else { return self.size() };
         let far = |(rank, count): (usize, &usize)| *count > 0 && self.company.topology.far(self.rank(), rank);
         let count = |counts: &[usize]| counts.iter().enumerate().filter(|block| far(*block)).count();
-        match call.collective {
-            Collective::Alltoallv => count(given).max(count(gotten)),
+        match (&call.amount, call.collective) {
+            (Amount::Own { given, gotten, .. }, Collective::Alltoallv) => count(given).max(count(gotten)),
+            // All of them, as far as anybody knows.
             _ => self.size(),
         }
     }

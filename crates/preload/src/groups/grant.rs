@@ -9,12 +9,12 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// Counts a call; whether it is to be asked first who serves it.
+    /// Spends one of the calls; false if none is left, and it is to be asked first who serves.
     #[inline]
-    pub(super) fn is_used_up(&mut self) -> bool {
-        let used_up = self.rest == 0;
+    pub(super) fn spend(&mut self) -> bool {
+        let left = self.rest > 0;
         self.rest = self.rest.saturating_sub(1);
-        used_up
+        left
     }
 
     /// How many calls were served since it was asked, if it was.
@@ -42,13 +42,13 @@ mod tests {
         let mut grant = Grant::default();
         let mut asked = Vec::new();
         for call in 0..20 {
-            if grant.is_used_up() {
+            if !grant.spend() {
                 asked.push((call, grant.since_asked()));
                 grant.renew(call);
             }
         }
         assert_eq!(asked, [(0, None), (1, Some(1)), (3, Some(2)), (7, Some(4)), (15, Some(8))]);
         grant.last_for_ever();
-        assert!((0..1000).all(|_| !grant.is_used_up()));
+        assert!((0..1000).all(|_| grant.spend()));
     }
 }

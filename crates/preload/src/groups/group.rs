@@ -223,7 +223,7 @@ impl<Q: Default> Group<Q> {
         self.last = Some(slot);
         self.place = Some(FoundPlan::Known(slot)).filter(|_| !call.collective.hides_counts());
         let shape = self.plans.at(slot).expect("it was just found, or made");
-        if shape.grant.is_used_up() {
+        if !shape.grant.spend() {
             self.ask(slot, call, way)?;
         }
         let shape = self.plans.at(slot).expect("it is still there");
@@ -410,7 +410,7 @@ impl<Q: Default> Group<Q> {
         };
         let shape = self.plans.at(slot)?;
         match &mut shape.planned[shape.serving] {
-            Planned::Ours { plan, .. } => (!shape.grant.is_used_up()).then_some(plan),
+            Planned::Ours { plan, .. } => shape.grant.spend().then_some(plan),
             Planned::Theirs(_) => None,
         }
     }

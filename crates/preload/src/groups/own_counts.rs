@@ -168,7 +168,7 @@ impl OwnCounts {
     /// Counts a call that was prepared. If it is to be asked who serves it: who does without learning, and how many were served since it was asked.
     pub(crate) fn pass(&mut self, prepared: usize) -> Option<(Server, Option<u64>)> {
         let settled = &mut self.settled[prepared];
-        settled.grant.is_used_up().then(|| (settled.servers[0].server(), settled.grant.since_asked()))
+        (!settled.grant.spend()).then(|| (settled.servers[0].server(), settled.grant.since_asked()))
     }
 
     /// Who serves the call, and the next ones: what was learned, or without that the same to the end.
@@ -256,6 +256,6 @@ impl OwnCounts {
     pub(crate) fn placed(&mut self, place: OwnPlace) -> Option<&mut RawPlan> {
         let settled = self.settled.get_mut(place.settled).filter(|settled| settled.now == place.server)?;
         let (plan, _) = settled.servers[place.server].ours.as_mut()?.plans.by_call.at(place.slot)?;
-        (!settled.grant.is_used_up()).then_some(plan)
+        settled.grant.spend().then_some(plan)
     }
 }
