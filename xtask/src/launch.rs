@@ -4,7 +4,6 @@
 //! which every process of the job inherits, does.
 
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,15 +56,11 @@ pub(crate) struct Ended {
 
 impl Job {
     pub(crate) fn start(mut command: Command) -> Result<Job> {
-        Job::of(&mut command)
-    }
-
-    fn of(command: &mut Command) -> Result<Job> {
         if IS_STOPPED.load(Ordering::Relaxed) {
             return Err(STOPPED.into());
         }
         let tag = format!("{TAG}={}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
-        let line = written(command);
+        let line = written(&command);
         command.env(TAG, &tag[TAG.len() + 1..]);
         // What jobs learn is not the developer's.
         command.env("XDG_CACHE_HOME", crate::mpi::root().join("target/cache"));
@@ -129,30 +124,12 @@ impl Job {
     }
 }
 
-/// So often a launcher may be tried.
-const TRIES: usize = 3;
-
-/// Runs a command to its end, at most so long. On a busy machine MPICH's launcher may write to a rank's helper that has ended already, and
-/// end of it without a word: then again.
-pub(crate) fn launch(mut command: Command, most: Duration) -> Result<Ended> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let ended = Job::of(&mut command)?.wait(most);
-        if tries == TRIES || !ended.is_broken_pipe() {
-            return Ok(ended);
-        }
-    }
+/// Runs a command to its end, at most so long.
+pub(crate) fn launch(command: Command, most: Duration) -> Result<Ended> {
+    Ok(Job::start(command)?.wait(most))
 }
 
 impl Ended {
-    /// Whether what was started has itself written where nobody reads, and nobody has said anything.
-    fn is_broken_pipe(&self) -> bool {
-        const SIGPIPE: i32 = 13;
-        let silent = self.out.trim().is_empty() && self.err.trim().is_empty();
-        silent && self.status.and_then(|status| status.signal()) == Some(SIGPIPE)
-    }
-
     /// A failure, with all that the job printed.
     pub(crate) fn fault(&self, what: &str) -> String {
         let Ended { line, time, out, err, .. } = self;

@@ -196,9 +196,20 @@ impl Library {
         command
     }
 
+    /// The launcher without its words. On a busy machine MPICH's writes to a helper that has ended already where ranks end at once, and
+    /// dies of the signal without a word; it goes on where the signal is ignored.
+    fn launcher(&self) -> Command {
+        if !self.name.contains("mpich") {
+            return Command::new(&self.launcher);
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' PIPE; exec \"$0\" \"$@\""]).arg(&self.launcher);
+        command
+    }
+
     /// The command that runs `program` on so many ranks.
     pub(crate) fn command(&self, ranks: usize, program: &Path) -> Command {
-        let mut command = Command::new(&self.launcher);
+        let mut command = self.launcher();
         command.args(self.arguments.split_whitespace()).arg("-n").arg(ranks.to_string()).arg(program);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env("ALLHANDS_MPI", &self.file);
@@ -207,7 +218,7 @@ impl Library {
 
     /// The command that runs several programs in one job: ranks and words of each.
     pub(crate) fn several(&self, parts: &[(usize, Vec<OsString>)]) -> Command {
-        let mut command = Command::new(&self.launcher);
+        let mut command = self.launcher();
         command.args(self.arguments.split_whitespace());
         for (index, (ranks, words)) in parts.iter().enumerate() {
             command.args((index > 0).then_some(":")).arg("-n").arg(ranks.to_string()).args(words);
@@ -220,7 +231,7 @@ impl Library {
     /// The same with nothing but what the launcher needs: as users run jobs that have a core for every rank.
     pub(crate) fn plain_command(&self, ranks: usize, program: &Path) -> Command {
         let needed = |name: &str| name == "I_MPI_ROOT" || AS_ROOT.iter().any(|(variable, _)| *variable == name);
-        let mut command = Command::new(&self.launcher);
+        let mut command = self.launcher();
         command.arg("-n").arg(ranks.to_string()).arg(program);
         command.envs(self.variables.iter().filter(|(name, _)| needed(name)).map(|(name, value)| (name, value)));
         command.env("ALLHANDS_MPI", &self.file);

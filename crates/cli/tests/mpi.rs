@@ -47,7 +47,11 @@ fn run(mpi: &(&str, PathBuf), ranks: usize, line: &str, variables: &[(&str, &str
 fn run_each((name, root): &(&str, PathBuf), jobs: &[(usize, &str)], variables: &[(&str, &str)]) -> Outcome {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = Command::new(root.join(if *name == "intel" { "bin/mpiexec.hydra" } else { "bin/mpirun" }));
+    // On a busy machine MPICH's launcher writes to a helper that has ended already where ranks end at once, and dies of the signal
+    // without a word; it goes on where the signal is ignored.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' PIPE; exec \"$0\" \"$@\""]);
+    command.arg(root.join(if *name == "intel" { "bin/mpiexec.hydra" } else { "bin/mpirun" }));
     command.env_remove("ALLHANDS_MPI").env_remove("ALLHANDS_TOPOLOGY");
     match *name {
         "openmpi" => {
