@@ -7,7 +7,8 @@
 //! ranks than lanes some serve several.
 //!
 //! With several `trees` every lane has as many pieces of a block, and regions take another place for each: who forwards in one is a leaf in
-//! another. Lanes turn the regions, too.
+//! another. So they do for each of `turns` groups of lanes. Where lanes take the same places their pieces arrive together, and go on inside in the
+//! same messages; where each takes others no region forwards more than the next.
 //!
 //! ```text
 //! 3x3, root 0, blocks=1:fan=1:lanes=2   0->1 0->2    1->3 1->2 2->7 2->1    3->6 3->4 3->5 7->4 7->8 7->6    6->7 6->8 4->5 4->3
@@ -42,6 +43,11 @@ const TREES: Parameter = Parameter {
     values: "1..=8: far trees of each lane, in which regions take other places, and pieces that a lane has of a block",
     default: "1",
 };
+const TURNS: Parameter = Parameter {
+    name: "turns",
+    values: "1..=ranks of a region: groups of lanes for which regions take other places in the far trees",
+    default: "one for each lane",
+};
 const LANES: Parameter = Parameter {
     name: "lanes",
     values: "1..=ranks of a region: parts of a block, each served by another rank",
@@ -52,8 +58,8 @@ const RADIX: Parameter = Parameter {
     values: "2..=ranks of a region: of the tree inside, where a rank sends up to radix - 1 messages for each digit",
     default: "the ranks of a region",
 };
-pub(crate) const SPREAD: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, LEVEL, LOCAL];
-pub(crate) const COLLECT: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, LEVEL];
+pub(crate) const SPREAD: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, TURNS, LEVEL, LOCAL];
+pub(crate) const COLLECT: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, TURNS, LEVEL];
 
 /// On a flat machine every rank is a region of its own, unless all share memory.
 fn regions_of(problem: &Problem, shares: bool) -> Result<Topology> {
@@ -77,6 +83,8 @@ struct Pipeline {
     lanes: usize,
     /// How many trees each lane has.
     trees: usize,
+    /// How many groups of lanes see the regions at other places.
+    turns: usize,
     /// Of the regions, numbered from the root's on.
     far: Tree,
     /// Of the trees inside.
@@ -128,12 +136,14 @@ impl Pipeline {
         let (topology, level) = (regions_of(problem, uses_memory(parameters))?, parameters.level(problem)?);
         let (regions, largest) = (topology.regions(level), topology.region_sizes(level).1);
         let most = |members: usize| members.saturating_sub(1).max(1);
+        let lanes = parameters.number("lanes", 1..=largest)?.unwrap_or(most(largest));
         Ok(Pipeline {
             topology,
             level,
             root: problem.root,
             blocks: blocks(parameters)?,
-            lanes: parameters.number("lanes", 1..=largest)?.unwrap_or(most(largest)),
+            lanes,
+            turns: parameters.number("turns", 1..=largest)?.unwrap_or(lanes).min(lanes),
             far: Tree::new(regions, parameters.number("fan", 1..=most(regions))?.unwrap_or(2.min(most(regions)))),
             trees: parameters.number("trees", 1..=MOST_TREES)?.unwrap_or(1),
             radix: parameters.number("radix", 2..=largest.max(2))?.unwrap_or(largest.max(2)),
@@ -173,8 +183,8 @@ impl Pipeline {
 
     /// How far regions are turned in the far tree of a lane.
     fn turn(&self, way: usize) -> usize {
-        let (lane, tree) = (way / self.trees, way % self.trees);
-        (tree * self.lanes + lane) * (self.topology.regions(self.level) - 1) / self.ways()
+        let (group, tree) = (way / self.trees % self.turns, way % self.trees);
+        (tree * self.turns + group) * (self.topology.regions(self.level) - 1) / (self.trees * self.turns)
     }
 
     /// The place of a region in the far tree of a lane.
@@ -379,7 +389,7 @@ pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     Cost::at_most(steps, messages, blocks * sent)
 }
 
-/// A chain, a binary tree and a wider one, with few lanes and with many; how many blocks pay depends on the vector, which the model knows.
+/// A chain, a binary tree and a wider one, with few lanes and with many, at the same places and at others; how many blocks pay depends on the vector, which the model knows.
 pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     // On one node alone every block would be a meeting: whoever comes late to one would keep all others, where messages keep only
     // those who wait for them.
@@ -393,13 +403,13 @@ pub(crate) fn by_messages(problem: &Problem) -> Vec<String> {
     let Ok(topology) = regions_of(problem, false) else { return vec![String::new()] };
     let (regions, largest) = (topology.regions(1), topology.region_sizes(1).1);
     let (fans, all, radix) = (regions.saturating_sub(1).max(1), largest.saturating_sub(1).max(1), largest.max(2));
-    let mut settings: Vec<[usize; 5]> = Vec::new();
+    let mut settings: Vec<[usize; 6]> = Vec::new();
     for fan in [2, 1, 4].into_iter().filter(|&fan| fan <= fans) {
-        settings.extend([[4, fan, 2, all, 4.min(radix)], [1, fan, 1, all, radix]]);
+        settings.extend([[4, fan, 2, all, 4.min(radix), 1], [1, fan, 1, all, radix, all]]);
     }
-    settings.extend([[6, 1, 1, 1, 2], [3, 1, 3, largest, 3.min(radix)]]);
-    let text = |[blocks, fan, trees, lanes, radix]: &[usize; 5]| {
-        format!("blocks={blocks}:fan={fan}:trees={trees}:lanes={lanes}:radix={radix}")
+    settings.extend([[6, 1, 1, 1, 2, 1], [3, 1, 3, largest, 3.min(radix), 2.min(largest)]]);
+    let text = |[blocks, fan, trees, lanes, radix, turns]: &[usize; 6]| {
+        format!("blocks={blocks}:fan={fan}:trees={trees}:lanes={lanes}:radix={radix}:turns={turns}")
     };
     let levels = (2..=topology.depth()).map(|level| format!("blocks=3:level={level}"));
     settings.iter().map(text).chain(levels).collect()
