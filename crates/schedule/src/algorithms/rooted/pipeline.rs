@@ -407,7 +407,11 @@ pub(crate) fn by_messages(problem: &Problem) -> Vec<String> {
     for fan in [2, 1, 4].into_iter().filter(|&fan| fan <= fans) {
         settings.extend([[4, fan, 2, all, 4.min(radix), 1], [1, fan, 1, all, radix, all]]);
     }
-    settings.extend([[6, 1, 1, 1, 2, 1], [3, 1, 3, largest, 3.min(radix), 2.min(largest)]]);
+    settings.extend([
+        [4, 1, 2, all, 4.min(radix), all],
+        [6, 1, 1, 1, 2, 1],
+        [3, 1, 3, largest, 3.min(radix), 2.min(largest)],
+    ]);
     let text = |[blocks, fan, trees, lanes, radix, turns]: &[usize; 6]| {
         format!("blocks={blocks}:fan={fan}:trees={trees}:lanes={lanes}:radix={radix}:turns={turns}")
     };
