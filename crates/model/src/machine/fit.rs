@@ -49,9 +49,12 @@ const TOO_SOON: f64 = 0.02;
 impl Machine {
     /// The same machine, but with messages that take as long as was measured: this one says what was not. What makes no sense is as if
     /// nobody had tried. Overheads of messages that do not wait grow to the gap between them, if that was measured: a network's delay keeps no rank busy.
+    /// Copying and combining take as much longer as the bytes of messages inside a node, which are copied by the same memory: else what goes through shared
+    /// memory would seem faster only because nobody has measured it.
     pub fn fitted(&self, fit: &Fit) -> Machine {
         let mut machine = self.clone();
         let mut found = Vec::new();
+        let inside = |machine: &Machine| Some(machine.levels.get(1)?.protocols.last()?.per_byte);
         let (outer, inner) = machine.levels.split_at_mut(1.min(self.levels.len()));
         for (place, level, measured, far) in
             [("between nodes", outer.first_mut(), fit.far, true), ("inside a node", inner.first_mut(), fit.near, false)]
@@ -64,6 +67,9 @@ impl Machine {
         }
         if found.is_empty() {
             return machine;
+        }
+        if let (Some(before @ f64::MIN_POSITIVE..), Some(now)) = (inside(self), inside(&machine)) {
+            (machine.copy, machine.combine) = (self.copy * now / before, self.combine * now / before);
         }
         machine.name = format!("{}, fitted here", self.name);
         machine.description = format!("{}, the rest as on {}", found.join(", "), self.name);

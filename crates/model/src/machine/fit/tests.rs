@@ -32,7 +32,7 @@ fn alike(one: &Machine, other: &Machine) -> bool {
         let protocols = machine.levels.iter().flat_map(|level| &level.protocols);
         let protocols = protocols.flat_map(|one| [one.latency, one.per_byte, one.overhead, one.injection]);
         let meetings = machine.levels.iter().map(|level| level.meeting);
-        meetings.chain(protocols).collect::<Vec<f64>>()
+        meetings.chain(protocols).chain([machine.copy, machine.combine]).collect::<Vec<f64>>()
     };
     let (one, other) = (numbers(one), numbers(other));
     one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| close(*one, *other))
@@ -118,6 +118,27 @@ fn a_network_that_was_measured_is_chosen_for_as_if_it_were_known() {
                 }
             }
         }
+    }
+}
+
+/// The same memory, half as fast: nothing that goes through it is chosen for that.
+#[test]
+fn what_is_copied_inside_a_node_is_as_slow_as_its_messages() {
+    let mut slow = generic();
+    for protocol in &mut slow.levels[1].protocols {
+        (protocol.latency, protocol.per_byte) = (2.0 * protocol.latency, 2.0 * protocol.per_byte);
+    }
+    let fitted = generic().fitted(&fit_of(&slow));
+    let shares =
+        |machine: &Machine| [machine.copy, machine.combine].map(|time| time / machine.levels[1].protocols[1].per_byte);
+    assert!(shares(&fitted).into_iter().zip(shares(&generic())).all(|(one, other)| close(one, other)), "{fitted:?}");
+    assert!(fitted.copy > 1.9 * generic().copy, "{fitted:?}");
+    for (collective, bytes) in [8 << 10, 64 << 10, 512 << 10]
+        .into_iter()
+        .flat_map(|bytes| [Collective::Allreduce, Collective::Allgather, Collective::Alltoall].map(|of| (of, bytes)))
+    {
+        let shares = |machine: &Machine| choice(machine, collective, "1x2", bytes).contains("local=shared");
+        assert_eq!(shares(&fitted), shares(&generic()), "{collective} of {bytes} bytes");
     }
 }
 
