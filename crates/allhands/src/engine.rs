@@ -88,7 +88,7 @@ struct Common {
 
 /// Between processes, messages of this length and more are read from the sender's memory: below, a system call, and the wait until the reader is
 /// through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
-const REFER_BETWEEN_PROCESSES: usize = 64 * 1024;
+const REFER_BETWEEN_PROCESSES: usize = 96 * 1024;
 /// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
 const REFER_OPERANDS: usize = 512 * 1024;
 /// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
