@@ -40,12 +40,23 @@ pub(crate) struct JobFacts {
 const FEWEST_TURNS: usize = 4;
 
 impl Lessons {
-    /// Adds those of a communicator. Programs may make very many, so what taught nothing is not kept, but for what was spent on it.
+    /// Adds those of a communicator. Programs may make very many, so what taught nothing is not kept, but for what was spent on it, and what
+    /// communicators of one shape have learned of the same calls, with the same outcome, is one lesson.
     pub(crate) fn add(&mut self, topology: &Topology, (lessons, aside): (Vec<Lesson>, f64)) {
         let (ranks, shape) = (topology.ranks(), (topology.regions(1), topology.region_sizes(1).1));
         let (taught, other): (Vec<Lesson>, Vec<Lesson>) =
             lessons.into_iter().partition(|lesson| lesson.tried.len() > 1);
-        self.all.extend(taught.into_iter().map(|lesson| Learned { ranks, shape, lesson }));
+        for lesson in taught {
+            let of = |lesson: &Lesson| (lesson.collective, lesson.bytes, lesson.settled);
+            let like = |known: &&mut Learned| {
+                (known.ranks, known.shape, of(&known.lesson)) == (ranks, shape, of(&lesson))
+                    && known.lesson.server == lesson.server
+            };
+            match self.all.iter_mut().find(like) {
+                Some(known) => known.lesson = together(&known.lesson, lesson),
+                None => self.all.push(Learned { ranks, shape, lesson }),
+            }
+        }
         self.aside += aside + other.iter().map(|lesson| lesson.spent).sum::<f64>();
     }
 
@@ -74,6 +85,21 @@ impl Lessons {
     }
 }
 
+/// What two communicators have learned of the same calls: of who was tried on both, the times that rest on more turns.
+fn together(one: &Lesson, other: Lesson) -> Lesson {
+    let mut tried = one.tried.clone();
+    for time in other.tried {
+        match tried.iter_mut().find(|known| known.algorithm == time.algorithm) {
+            Some(known) if known.samples < time.samples => *known = time,
+            Some(_) => {}
+            None => tried.push(time),
+        }
+    }
+    tried.sort_by(|one, other| one.median_us.total_cmp(&other.median_us));
+    let (calls, gained, spent) = (one.calls + other.calls, one.gained + other.gained, one.spent + other.spent);
+    Lesson { calls, tried, gained, spent, ..other }
+}
+
 #[cfg(test)]
 mod tests {
     use allhands::{Server, Time};
@@ -85,22 +111,25 @@ mod tests {
         Time { algorithm: algorithm.into(), median_us: 2.0, p10_us: 1.0, p90_us: 3.0, samples }
     }
 
-    #[test]
-    fn what_was_tried_often_enough_is_remembered() {
-        let lesson = |tried: Vec<Time>| Lesson {
+    fn lesson(bytes: usize, tried: Vec<Time>) -> Lesson {
+        Lesson {
             collective: Collective::Bcast,
-            bytes: Some(64),
+            bytes: Some(bytes),
             calls: 100,
             server: Server::Library,
             tried,
             settled: true,
             gained: 3.0,
             spent: 0.25,
-        };
+        }
+    }
+
+    #[test]
+    fn what_was_tried_often_enough_is_remembered() {
         let lessons = vec![
-            lesson(vec![time("mpi", 16), time("binomial", 8), time("linear", 1)]),
-            lesson(vec![time("mpi", 16), time("linear", 1)]),
-            lesson(vec![time("mpi", 16)]),
+            lesson(64, vec![time("mpi", 16), time("binomial", 8), time("linear", 1)]),
+            lesson(128, vec![time("mpi", 16), time("linear", 1)]),
+            lesson(64, vec![time("mpi", 16)]),
         ];
         let mut all = Lessons::default();
         all.add(&Topology::regular(2, 4).unwrap(), (lessons, 0.5));
@@ -108,5 +137,22 @@ mod tests {
         let cells = all.cells();
         assert_eq!(cells.len(), 1);
         assert_eq!((cells[0].nodes, cells[0].ranks_per_node, cells[0].bytes, cells[0].times.len()), (2, 4, 64, 2));
+    }
+
+    #[test]
+    fn what_many_communicators_have_learned_alike_is_one_lesson() {
+        let (two, four) = (Topology::flat(2).unwrap(), Topology::flat(4).unwrap());
+        let mut all = Lessons::default();
+        for turns in [16, 8, 24] {
+            all.add(&two, (vec![lesson(64, vec![time("mpi", turns), time("binomial", 8)])], 0.5));
+        }
+        all.add(&two, (vec![lesson(64, vec![time("mpi", 4), time("bine", 4)])], 0.0));
+        assert_eq!((all.all.len(), all.sums()), (1, (12.0, 2.5)));
+        let Lesson { calls, tried, .. } = &all.all[0].lesson;
+        let turns: Vec<(&str, usize)> = tried.iter().map(|time| (time.algorithm.as_str(), time.samples)).collect();
+        assert_eq!((*calls, turns), (400, vec![("mpi", 24), ("binomial", 8), ("bine", 4)]));
+        all.add(&two, (vec![lesson(128, vec![time("mpi", 4), time("bine", 4)])], 0.0));
+        all.add(&four, (vec![lesson(64, vec![time("mpi", 4), time("bine", 4)])], 0.0));
+        assert_eq!(all.all.len(), 3);
     }
 }
