@@ -37,9 +37,14 @@ fn every_number_of_blocks_on_every_shape_takes_the_rounds_of_its_closed_form() {
             for fan in [1, 2].into_iter().filter(|fan| *fan < nodes.max(2)) {
                 let handed = usize::from(q > 2);
                 let rounds = if p == 1 { 0 } else { blocks - 1 + handed + depth(nodes, fan) + usize::from(q > 1) };
-                let text = format!("pipeline:blocks={blocks}:fan={fan}");
-                for collective in [Collective::Bcast, Collective::Reduce] {
-                    assert_eq!(steps(collective, &text, &topology, root), rounds, "{collective} {text} on {topology}");
+                // Whoever takes which places, the trees are as deep.
+                let turns = (blocks == 5).then(|| [1, q.div_ceil(2)].map(|turns| format!(":turns={turns}")));
+                for turns in [String::new()].into_iter().chain(turns.into_iter().flatten()) {
+                    let text = format!("pipeline:blocks={blocks}:fan={fan}{turns}");
+                    for collective in [Collective::Bcast, Collective::Reduce] {
+                        let found = steps(collective, &text, &topology, root);
+                        assert_eq!(found, rounds, "{collective} {text} on {topology}");
+                    }
                 }
             }
         }
