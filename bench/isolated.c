@@ -5,7 +5,8 @@
  * Six collectives and the barrier; with `rest` the other ones, those among neighbours on a periodic ring. Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
  * is left in the caches' first lines and ranks begin together. A call takes as long as on the rank where it takes longest. Every line is
  * `collective bytes median p10 p90`, in microseconds. On two ranks of one node the physical limit is measured in the same
- * way, as `limit-...`: two ranks that exchange what the collective has to by flags in memory that both see, or copy it. */
+ * way, as `limit-...`: what the collective cannot do without, by hand, in memory that both ranks see. A program's own
+ * buffers are not such memory: of long messages something more has to be copied. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdatomic.h>
@@ -48,7 +49,7 @@ typedef struct {
     char rest[64];
 } Line;
 static Line *lines[2];
-static double *buffers[2];
+static double *buffers[2], *results[2];
 static uint64_t round_number;
 
 static void shared_made(void) {
@@ -56,7 +57,7 @@ static void shared_made(void) {
     MPI_Win window;
     void *mine;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Win_allocate_shared(sizeof(Line) + LARGEST, 1, MPI_INFO_NULL, node, &mine, &window);
+    MPI_Win_allocate_shared(2 * sizeof(Line) + 3 * LARGEST, 1, MPI_INFO_NULL, node, &mine, &window);
     for (int rank = 0; rank < 2; rank++) {
         MPI_Aint bytes;
         int unit;
@@ -64,8 +65,9 @@ static void shared_made(void) {
         MPI_Win_shared_query(window, rank, &bytes, &unit, &at);
         lines[rank] = (Line *)(((uintptr_t)at + 127) & ~(uintptr_t)127);
         buffers[rank] = (double *)(lines[rank] + 1);
+        results[rank] = buffers[rank] + 2 * LARGEST / 8;
     }
-    memset((void *)lines[me], 0, sizeof *lines[me]);
+    memset((void *)lines[me], 0, sizeof *lines[me] + 3 * LARGEST);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -74,33 +76,65 @@ static void awaited(void) {
     while (atomic_load_explicit(&lines[1 - me]->flag, memory_order_acquire) < round_number) {}
 }
 
-/* Each gives eight bytes and takes the other's. */
-static void limit_exchange(int bytes) {
-    (void)bytes;
-    lines[me]->word[0] = send[0];
+/* What each collective cannot do without where both ranks see both buffers: telling each other by flags, and moving or adding each byte once.
+ * Eight bytes travel in the line of the flag. */
+static void given(int bytes, int blocks) {
+    if (blocks * bytes <= (int)sizeof lines[me]->word) memcpy(lines[me]->word, buffers[me], blocks * bytes);
     raised();
-    awaited();
-    receive[0] = lines[me]->word[0] + lines[1 - me]->word[0];
+}
+static const double *taken(int rank, int bytes, int blocks) {
+    return blocks * bytes <= (int)sizeof lines[me]->word ? lines[rank]->word : buffers[rank];
+}
+__attribute__((optimize("O3"))) static void added(double *into, const double *one, const double *two, int words) {
+    for (int w = 0; w < words; w++) into[w] = one[w] + two[w];
 }
 
-/* The first gives eight bytes, and does not wait. */
+static void limit_barrier(int bytes) {
+    (void)bytes;
+    raised();
+    awaited();
+}
+/* The first gives, and does not wait. */
 static void limit_bcast(int bytes) {
-    (void)bytes;
-    if (me == 0) {
-        lines[0]->word[0] = send[0];
-        raised();
-    } else {
-        round_number++;
-        awaited();
-        send[0] = lines[0]->word[0];
-    }
+    if (me == 0) return given(bytes, 1);
+    round_number++;
+    awaited();
+    memcpy(receive, taken(0, bytes, 1), bytes);
 }
-
-/* Each copies what the other has just written, which both have said before. */
-static void limit_copy(int bytes) {
+static void limit_reduce(int bytes) {
+    if (me == 1) return given(bytes, 1);
+    round_number++;
+    awaited();
+    added(receive, buffers[0], taken(1, bytes, 1), bytes / 8);
+}
+static void limit_allgather(int bytes) {
+    given(bytes, 1);
+    memcpy(receive + me * (bytes / 8), buffers[me], bytes);
+    awaited();
+    memcpy(receive + (1 - me) * (bytes / 8), taken(1 - me, bytes, 1), bytes);
+}
+static void limit_alltoall(int bytes) {
+    given(bytes, 2);
+    memcpy(receive + me * (bytes / 8), buffers[me] + me * (bytes / 8), bytes);
+    awaited();
+    memcpy(receive + (1 - me) * (bytes / 8), taken(1 - me, bytes, 2) + me * (bytes / 8), bytes);
+}
+static void limit_reduce_scatter_block(int bytes) {
+    given(bytes, 2);
+    awaited();
+    added(receive, buffers[me] + me * (bytes / 8), taken(1 - me, bytes, 2) + me * (bytes / 8), bytes / 8);
+}
+/* Short ones are added by both; of long ones each adds a half, in memory that both see, and copies the other's. */
+static void limit_allreduce(int bytes) {
+    given(bytes, 1);
+    awaited();
+    if (bytes < 64 << 10) return added(receive, buffers[me], taken(1 - me, bytes, 1), bytes / 8);
+    int half = bytes / 16;
+    double *mine = results[me] + me * half;
+    added(mine, buffers[me] + me * half, buffers[1 - me] + me * half, half);
     raised();
     awaited();
-    memcpy(receive, buffers[1 - me], bytes);
+    memcpy(results[me] + (1 - me) * half, results[1 - me] + (1 - me) * half, half * 8);
 }
 
 /* Of each rank: as many doubles, and where they begin, in doubles and in bytes. */
@@ -181,6 +215,9 @@ int main(int count, char **words) {
     } collective;
     static const collective six[] = {{"allreduce", allreduce}, {"allgather", allgather}, {"alltoall", alltoall},
         {"reduce_scatter_block", reduce_scatter_block}, {"bcast", bcast}, {"reduce", reduce}};
+    static const collective limits[] = {{"limit-allreduce", limit_allreduce}, {"limit-allgather", limit_allgather},
+        {"limit-alltoall", limit_alltoall}, {"limit-reduce_scatter_block", limit_reduce_scatter_block},
+        {"limit-bcast", limit_bcast}, {"limit-reduce", limit_reduce}};
     static const collective others[] = {{"alltoallv", alltoallv}, {"alltoallw", alltoallw}, {"gather", gather}, {"gatherv", gatherv},
         {"scatter", scatter}, {"scatterv", scatterv}, {"scan", scan}, {"exscan", exscan},
         {"neighbor_allgather", neighbor_allgather}, {"neighbor_alltoall", neighbor_alltoall},
@@ -210,10 +247,10 @@ int main(int count, char **words) {
     }
     if (n == 2 && !rest) {
         shared_made();
-        measured("limit-exchange", limit_exchange, 8, 1, send);
-        measured("limit-bcast", limit_bcast, 8, 1, send);
-        for (int size = 4; size < SIZES && sizes[size] <= largest; size++)
-            measured("limit-copy", limit_copy, sizes[size], 1, buffers[me]);
+        measured("limit-barrier", limit_barrier, 0, 0, buffers[me]);
+        for (int size = 0; size < SIZES && sizes[size] <= largest; size++)
+            for (int c = 0; c < many; c++)
+                measured(limits[c].name, limits[c].act, sizes[size], blocks_of(six[c].act), buffers[me]);
     }
     MPI_Finalize();
     return 0;

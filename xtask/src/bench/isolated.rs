@@ -267,7 +267,7 @@ fn spread(times: &[f64]) -> f64 {
 /// For every collective and size the MPIs' own times over ours, in the order of the MPIs; what is below 0.95 is marked.
 fn summary(measured: &[Measured]) -> String {
     let Some(first) = measured.first() else { return String::new() };
-    let names = || first.ours.keys().filter(|name| !name.0.starts_with("limit") && name.1 > 0);
+    let names = || first.ours.keys().filter(|name| !name.0.starts_with(LIMIT) && name.1 > 0);
     let mut sizes: Vec<usize> = names().map(|name| name.1).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -298,7 +298,7 @@ fn summary(measured: &[Measured]) -> String {
     text
 }
 
-/// For every cell the MPI's own time over ours, with both times; then their means, and the physical limit.
+/// For every cell the MPI's own time over ours, with both times; then their means, and how far both are from the physical limit.
 fn table(measured: &[Measured]) -> String {
     let mut text = String::from(
         "MPI's own / ours = times in us (spread of jobs); *best*: the fastest MPI's own / the median of ours\n\n| |",
@@ -308,12 +308,14 @@ fn table(measured: &[Measured]) -> String {
     text += &" ---: |".repeat(measured.len() + 1);
     text.push('\n');
     let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); measured.len() + 1];
+    // The MPI's own, and ours, over the limit.
+    let (mut their_distance, mut our_distance) = (ratios.clone(), ratios.clone());
     let names: Vec<&Name> = measured.first().map_or_else(Vec::new, |one| one.ours.keys().collect());
-    let (limits, cells): (Vec<&Name>, Vec<&Name>) = names.into_iter().partition(|name| name.0.starts_with("limit"));
+    let (limits, cells): (Vec<&Name>, Vec<&Name>) = names.into_iter().partition(|name| name.0.starts_with(LIMIT));
     for name in cells {
         let _ = write!(text, "| {} {} |", name.0, name.1);
-        let (mut fastest, mut all_ours) = (f64::MAX, Vec::new());
-        for (one, ratios) in measured.iter().zip(&mut ratios) {
+        let (mut fastest, mut all_ours, mut all_limits) = (f64::MAX, Vec::new(), Vec::new());
+        for (index, one) in measured.iter().enumerate() {
             let (theirs, ours) = (one.theirs.get(name), one.ours.get(name));
             let (Some(theirs), Some(ours)) = (theirs, ours) else {
                 text += " |";
@@ -322,34 +324,61 @@ fn table(measured: &[Measured]) -> String {
             let (their, our) = (median(theirs), median(ours));
             let spreads = format!("({:.1}, {:.1})", spread(theirs), spread(ours));
             let _ = write!(text, " **{:.2}** = {their:.2} / {our:.2} {spreads} |", their / our);
-            ratios.push(their / our);
+            ratios[index].push(their / our);
             fastest = fastest.min(their);
             all_ours.push(our);
+            if let Some(limit) = one.limit(name) {
+                their_distance[index].push(their / limit);
+                our_distance[index].push(our / limit);
+                all_limits.push(limit);
+            }
         }
         let best = fastest / median(&all_ours);
         let _ = writeln!(text, " {best:.2} |");
         ratios[measured.len()].push(best);
+        if !all_limits.is_empty() {
+            their_distance[measured.len()].push(fastest / median(&all_limits));
+            our_distance[measured.len()].push(median(&all_ours) / median(&all_limits));
+        }
     }
-    for (label, value) in [
-        (
-            "geometric mean",
-            (&|ratios: &[f64]| tables::geometric_mean(ratios.iter().copied())) as &dyn Fn(&[f64]) -> f64,
-        ),
-        ("least", &|ratios| ratios.iter().copied().fold(f64::INFINITY, f64::min)),
-        ("below 0.95", &|ratios| ratios.iter().filter(|ratio| **ratio < 0.95).count() as f64),
-    ] {
-        let _ = write!(text, "| {label} |");
-        ratios.iter().for_each(|ratios| _ = write!(text, " {:.2} |", value(ratios)));
-        text.push('\n');
+    let mean = |ratios: &[f64]| tables::geometric_mean(ratios.iter().copied());
+    let least = |ratios: &[f64]| ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let below = |ratios: &[f64]| ratios.iter().filter(|ratio| **ratio < 0.95).count() as f64;
+    row(&mut text, "geometric mean", &ratios, &mean);
+    row(&mut text, "least", &ratios, &least);
+    row(&mut text, "below 0.95", &ratios, &below);
+    if !our_distance[measured.len()].is_empty() {
+        row(&mut text, "MPI's own / limit, geometric mean", &their_distance, &mean);
+        row(&mut text, "ours / limit, geometric mean", &our_distance, &mean);
     }
     for name in limits {
         let _ = write!(text, "| {} {} |", name.0, name.1);
-        let both =
-            measured.iter().map(|one| one.theirs.get(name).into_iter().chain(one.ours.get(name)).flatten().copied());
-        both.for_each(|times| _ = write!(text, " {:.2} |", median(&times.collect::<Vec<f64>>())));
+        measured.iter().for_each(|one| _ = write!(text, " {:.2} |", one.of_both(name).unwrap_or(f64::NAN)));
         text += " |\n";
     }
     text
+}
+
+fn row(text: &mut String, label: &str, columns: &[Vec<f64>], value: &dyn Fn(&[f64]) -> f64) {
+    let _ = write!(text, "| {label} |");
+    columns.iter().for_each(|column| _ = write!(text, " {:.2} |", value(column)));
+    text.push('\n');
+}
+
+/// What the names of limits begin with.
+const LIMIT: &str = "limit-";
+
+impl Measured {
+    /// How long what a cell has to do takes at least.
+    fn limit(&self, name: &Name) -> Option<f64> {
+        self.of_both(&(format!("{LIMIT}{}", name.0), name.1))
+    }
+
+    /// The median over all jobs, for what is the same with and without us.
+    fn of_both(&self, name: &Name) -> Option<f64> {
+        let times: Vec<f64> = self.theirs.get(name).into_iter().chain(self.ours.get(name)).flatten().copied().collect();
+        (!times.is_empty()).then(|| median(&times))
+    }
 }
 
 #[cfg(test)]
@@ -367,6 +396,12 @@ mod tests {
         assert!(text.contains("| bcast 8 | **2.00** = 4.00 / 2.00 (2.2, 2.5) | 2.00 |"), "{text}");
         assert!(text.contains("| limit-bcast 8 | 0.50 | |"), "{text}");
         assert!(text.contains("| geometric mean | 2.00 | 2.00 |"), "{text}");
+        assert!(
+            text.contains(
+                "| MPI's own / limit, geometric mean | 8.00 | 8.00 |\n| ours / limit, geometric mean | 4.00 | 4.00 |"
+            ),
+            "{text}"
+        );
         assert!(add("no numbers here", &mut Times::new()).is_err());
     }
 

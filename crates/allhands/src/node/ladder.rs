@@ -5,7 +5,8 @@
 //! - **A core for every rank.** The rank that is waited for runs, or will as soon as it can: nothing is gained by giving the core away, and
 //!   microseconds are lost by sleeping. So keep looking, for as long as a scheduler's slice.
 //! - **More ranks than cores.** The rank that is waited for may need this one's core: hand it over at once, and again, until the wait is
-//!   over. A yield takes a microsecond where everybody on the core does the same. It is the same where there are cores enough but the
+//!   over. Looking for a microsecond first, in case it runs on another core, made short calls of 4 and 8 ranks on 2 cores a quarter to a
+//!   half slower. A yield takes a microsecond where everybody on the core does the same. It is the same where there are cores enough but the
 //!   one that is waited for was last seen on this very core, which every rank says of itself every few runs.
 //! - **Cores that others use.** A yield gives the core to a program that computes, for milliseconds: where there is a core for every rank
 //!   nobody yields, and who keeps the core for his slice goes on as soon as both run. Where ranks outnumber cores, one yield that took
@@ -27,7 +28,7 @@ use super::sync::{spin_loop, yield_now};
 use super::wakeup::Wakeup;
 use crate::gate::Gate;
 
-/// A pause takes as long as a message: the first looks follow each other closely.
+/// A pause takes as long as a message: the first looks follow each other closely, where there is a core for every rank.
 const CLOSE_LOOKS: u32 = 40;
 /// Looks with a pause after each between two looks at the clock: some five microseconds.
 const LOOKS: u32 = 100;
@@ -106,7 +107,7 @@ impl Ladder {
         if kind.far && self.crowded {
             return self.take_turns(gate, wait, kind);
         }
-        if !kind.far {
+        if !kind.far && !self.crowded {
             for _ in 0..CLOSE_LOOKS {
                 if kind.changed(wait) {
                     return true;
@@ -342,9 +343,9 @@ mod tests {
 
     #[test]
     fn who_is_ready_at_the_first_looks_calls_nobody() {
-        for (crowded, beside) in [(false, false), (false, true), (true, false)] {
+        for beside in [false, true] {
             let mut wait = Looks { beside, ..Looks::new(CLOSE_LOOKS) };
-            assert_eq!(waited(crowded, HOURS, &mut wait), Ok(()));
+            assert_eq!(waited(false, HOURS, &mut wait), Ok(()));
             assert_eq!((wait.naps, wait.progressed), (0, 0));
         }
     }

@@ -108,32 +108,41 @@ pub struct Links {
 
 impl Machine {
     /// The same where ranks outnumber cores, with so many ranks, and so many nodes, on a core: 4 and 0.5, if eight ranks are one
-    /// node of two cores. What a core does for a byte of a message it does for nobody else meanwhile: messages of a node start that
-    /// much later one after the other. And a rank that waits for another of its node goes on when the ranks of its core have had their
+    /// node of two cores. What a core does for a byte it does for nobody else meanwhile: messages of a node start that much later one
+    /// after the other, inside it by what both ends do, and who copies or combines waits for the others of its core who
+    /// do the same. And a rank that waits for another of its node goes on when the ranks of its core have had their
     /// turns, which takes [`Machine::HANDOVER`] each: many messages at once cost little there, and one after the other much.
     ///
     /// ```
     /// use allhands_model::Machine;
-    /// let machine = Machine::shipped("threads")?;
+    /// let machine = Machine::shipped("generic")?;
     /// let crowded = machine.crowded(4.0, 0.5);
-    /// let (free, shared) = (&machine.levels[0].protocols[0], &crowded.levels[0].protocols[0]);
-    /// assert_eq!(shared.injection, free.per_byte / 2.0);
+    /// let (free, shared) = (&machine.levels[1].protocols[0], &crowded.levels[1].protocols[0]);
+    /// assert_eq!(shared.injection, 2.0 * free.per_byte * 0.5);
     /// assert_eq!(shared.latency, free.latency + 4.0 * Machine::HANDOVER);
+    /// assert_eq!(crowded.copy, 4.0 * machine.copy);
     /// # Ok::<(), allhands_model::Error>(())
     /// ```
     pub fn crowded(&self, ranks_of_a_core: f64, nodes_of_a_core: f64) -> Machine {
         let mut machine = self.clone();
-        for protocol in machine.levels.iter_mut().flat_map(|level| &mut level.protocols) {
-            protocol.injection = protocol.injection.max(protocol.per_byte * nodes_of_a_core);
-        }
-        // Between nodes a network takes longer than that.
+        machine.copy *= ranks_of_a_core.max(1.0);
+        machine.combine *= ranks_of_a_core.max(1.0);
+        // Between nodes a network takes longer than handing over, and brings what one end has copied.
         let near = usize::from(machine.levels.len() > 1);
-        for level in &mut machine.levels[near..] {
-            let turns = ranks_of_a_core * Machine::HANDOVER;
+        for (depth, level) in machine.levels.iter_mut().enumerate() {
+            let turns = if depth < near { 0.0 } else { ranks_of_a_core * Machine::HANDOVER };
             level.meeting += turns;
+            let ends = if depth < near { 1.0 } else { 2.0 };
+            let mut copied = 0.0;
             for protocol in &mut level.protocols {
-                // Whose memory is read waits for its reader, too.
-                protocol.latency += if protocol.rendezvous { 2.0 * turns } else { turns };
+                // Whose memory is read waits for its reader, too; that saves a copy but not the work, which is the kernel's then.
+                let (work, waits) = match protocol.rendezvous && depth >= near {
+                    true => (protocol.per_byte.max(copied), 2.0),
+                    false => (protocol.per_byte, 1.0),
+                };
+                copied = protocol.per_byte;
+                protocol.injection = protocol.injection.max(ends * work * nodes_of_a_core);
+                protocol.latency += waits * turns;
             }
         }
         machine

@@ -202,8 +202,9 @@ pub(crate) fn variants(problem: &Problem) -> Vec<String> {
     let regions = problem.topology.regions(1);
     let levels = (2..=problem.topology.depth()).map(|level| format!("level={level}"));
     if regions == 1 {
-        // On one node a meeting of all can serve, too, but whether it pays there was never measured.
-        return std::iter::once(String::new()).chain(levels).collect();
+        let variants = std::iter::once(String::new()).chain(levels).collect();
+        // For one receiver a message does all that a meeting of two could.
+        return if problem.ranks() > 2 { either_way(variants) } else { variants };
     }
     let mut radices: Vec<usize> =
         [3, 4, 8, regions].into_iter().filter(|radix| (3..=regions).contains(radix)).collect();
