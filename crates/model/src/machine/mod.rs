@@ -109,7 +109,7 @@ pub struct Links {
 impl Machine {
     /// The same where ranks outnumber cores, with so many ranks, and so many nodes, on a core: 4 and 0.5, if eight ranks are one
     /// node of two cores. What a core does for a byte it does for nobody else meanwhile: messages of a node start that much later one
-    /// after the other, inside it by what both ends do, and who copies or combines waits for the others of its core who
+    /// after the other, inside it by what both ends do, and who copies, combines or begins a message waits for the others of its core who
     /// do the same. And a rank that waits for another of its node goes on when the ranks of its core have had their
     /// turns, which takes [`Machine::HANDOVER`] each: many messages at once cost little there, and one after the other much.
     ///
@@ -143,6 +143,9 @@ impl Machine {
                 copied = protocol.per_byte;
                 protocol.injection = protocol.injection.max(ends * work * nodes_of_a_core);
                 protocol.latency += waits * turns;
+                if depth >= near {
+                    protocol.overhead *= ranks_of_a_core.max(1.0);
+                }
             }
         }
         machine
