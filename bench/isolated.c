@@ -4,9 +4,10 @@
  *
  * Six collectives and the barrier; with `rest` the other ones, those among neighbours on a periodic ring. Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
  * is left in the caches' first lines and ranks begin together. A call takes as long as on the rank where it takes longest. Every line is
- * `collective bytes median p10 p90`, in microseconds. On two ranks of one node the physical limit is measured in the same
- * way, as `limit-...`: what the collective cannot do without, by hand, in memory that both ranks see. A program's own
- * buffers are not such memory: of long messages something more has to be copied. */
+ * `collective bytes median p10 p90`, in microseconds. On two ranks of one node a yardstick is measured in the same
+ * way, as `limit-...`: what the collective has to do, by hand, in memory that both ranks see. A program's own
+ * buffers are not such memory: of long messages something more has to be copied; but then both ranks may copy at the same
+ * time, so that it is no bound from 8 KiB on. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdatomic.h>
@@ -76,7 +77,7 @@ static void awaited(void) {
     while (atomic_load_explicit(&lines[1 - me]->flag, memory_order_acquire) < round_number) {}
 }
 
-/* What each collective cannot do without where both ranks see both buffers: telling each other by flags, and moving or adding each byte once.
+/* What each collective has to do where both ranks see both buffers: telling each other by flags, and moving or adding each byte once.
  * Eight bytes travel in the line of the flag. */
 static void given(int bytes, int blocks) {
     if (blocks * bytes <= (int)sizeof lines[me]->word) memcpy(lines[me]->word, buffers[me], blocks * bytes);

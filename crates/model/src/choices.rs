@@ -105,7 +105,7 @@ pub fn rank_choices(
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve.
 ///
-/// What does not keep to what the reduction asks for, or to the allowance, is left out first. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
+/// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
 /// step, radices, factors, leaders.
 ///

@@ -1,7 +1,7 @@
 //! Where ranks outnumber cores the model tells apart what measurements tell apart.
 //!
 //! Medians of isolated calls under Open MPI, 8 ranks on 2 cores, 2026-11-18 (`allhands bench --isolated`), in microseconds: of each list every
-//! one took at least a tenth longer than the one before.
+//! one took at least 7 % longer than the one before.
 
 use allhands_model::{Allowance, Amount, Machine, best_choices, simulate};
 use allhands_schedule::{Choice, Collective, Problem, Topology};

@@ -298,7 +298,7 @@ fn summary(measured: &[Measured]) -> String {
     text
 }
 
-/// For every cell the MPI's own time over ours, with both times; then their means, and how far both are from the physical limit.
+/// For every cell the MPI's own time over ours, with both times; then their means, and how far both are from the same by hand.
 fn table(measured: &[Measured]) -> String {
     let mut text = String::from(
         "MPI's own / ours = times in us (spread of jobs); *best*: the fastest MPI's own / the median of ours\n\n| |",
@@ -365,11 +365,11 @@ fn row(text: &mut String, label: &str, columns: &[Vec<f64>], value: &dyn Fn(&[f6
     text.push('\n');
 }
 
-/// What the names of limits begin with.
+/// What the names of what is done by hand begin with.
 const LIMIT: &str = "limit-";
 
 impl Measured {
-    /// How long what a cell has to do takes at least.
+    /// How long it takes by hand.
     fn limit(&self, name: &Name) -> Option<f64> {
         self.of_both(&(format!("{LIMIT}{}", name.0), name.1))
     }

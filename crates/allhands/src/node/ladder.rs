@@ -5,8 +5,8 @@
 //! - **A core for every rank.** The rank that is waited for runs, or will as soon as it can: nothing is gained by giving the core away, and
 //!   microseconds are lost by sleeping. So keep looking, for as long as a scheduler's slice.
 //! - **More ranks than cores.** The rank that is waited for may need this one's core: hand it over at once, and again, until the wait is
-//!   over. Looking for a microsecond first, in case it runs on another core, made short calls of 4 and 8 ranks on 2 cores a quarter to a
-//!   half slower. A yield takes a microsecond where everybody on the core does the same. It is the same where there are cores enough but the
+//!   over. Looking for a microsecond first, in case it runs on another core, made calls up to 64 KiB of 4 and 8 ranks on 2 cores a
+//!   fifth to a quarter slower. A yield takes a microsecond where everybody on the core does the same. It is the same where there are cores enough but the
 //!   one that is waited for was last seen on this very core, which every rank says of itself every few runs.
 //! - **Cores that others use.** A yield gives the core to a program that computes, for milliseconds: where there is a core for every rank
 //!   nobody yields, and who keeps the core for his slice goes on as soon as both run. Where ranks outnumber cores, one yield that took

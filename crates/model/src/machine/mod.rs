@@ -129,23 +129,24 @@ impl Machine {
         machine.combine *= ranks_of_a_core.max(1.0);
         // Between nodes a network takes longer than handing over, and brings what one end has copied.
         let near = usize::from(machine.levels.len() > 1);
-        for (depth, level) in machine.levels.iter_mut().enumerate() {
-            let turns = if depth < near { 0.0 } else { ranks_of_a_core * Machine::HANDOVER };
+        let (far, near) = machine.levels.split_at_mut(near);
+        for protocol in far.iter_mut().flat_map(|level| &mut level.protocols) {
+            protocol.injection = protocol.injection.max(protocol.per_byte * nodes_of_a_core);
+        }
+        let turns = ranks_of_a_core * Machine::HANDOVER;
+        for level in near {
             level.meeting += turns;
-            let ends = if depth < near { 1.0 } else { 2.0 };
             let mut copied = 0.0;
             for protocol in &mut level.protocols {
                 // Whose memory is read waits for its reader, too; that saves a copy but not the work, which is the kernel's then.
-                let (work, waits) = match protocol.rendezvous && depth >= near {
+                let (work, waits) = match protocol.rendezvous {
                     true => (protocol.per_byte.max(copied), 2.0),
                     false => (protocol.per_byte, 1.0),
                 };
                 copied = protocol.per_byte;
-                protocol.injection = protocol.injection.max(ends * work * nodes_of_a_core);
+                protocol.injection = protocol.injection.max(2.0 * work * nodes_of_a_core);
                 protocol.latency += waits * turns;
-                if depth >= near {
-                    protocol.overhead *= ranks_of_a_core.max(1.0);
-                }
+                protocol.overhead *= ranks_of_a_core.max(1.0);
             }
         }
         machine
