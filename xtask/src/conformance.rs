@@ -96,6 +96,7 @@ pub(crate) fn run(program: &Path, libraries: &[Library], args: &Args) -> Result<
                     one(program, library, 4, Some(setting), index, args.cases)?;
                 }
                 lend(&borrowed, library)?;
+                learns(program, library)?;
                 // Once is enough: what it calls is tested above.
                 if index == 0 {
                     filters(library.command(4, &filter), "4 ranks of an MPI job")?;
@@ -148,6 +149,27 @@ fn filters(mut command: Command, ranks: &str) -> Result<()> {
         return Err(ended.fault(&format!("the Fourier filter failed on {ranks}")));
     }
     eprintln!("xtask: the Fourier filter on {ranks}: {:.1} s", ended.time.as_secs_f64());
+    Ok(())
+}
+
+/// Calls without a plan are right, and bits stay, while everybody is tried over and over.
+fn learns(program: &Path, library: &Library) -> Result<()> {
+    for (ranks, topology) in [(2, ""), (4, "2x2"), (5, "2,3")] {
+        let mut command = library.command(ranks, program);
+        command.args(["--cases", "0"]).env("ALLHANDS_LEARN", "eager").env("ALLHANDS_LOG", "1");
+        command.env("ALLHANDS_TOPOLOGY", topology);
+        let ended = launch(command, MOST)?;
+        let title = format!("{}, calls without a plan that teach on {ranks} ranks {topology}", library.title);
+        let right = ended.status.is_some_and(|status| status.success()) && ended.out.contains("all right");
+        let said = ["mpi (a try, to learn who is fastest)", "(learned: "];
+        if let Some(unsaid) = said.into_iter().find(|words| !ended.err.contains(words)) {
+            return Err(ended.fault(&format!("{title}: {unsaid:?} is not said")));
+        }
+        if !right || !ended.left.is_empty() {
+            return Err(ended.fault(&format!("{title} failed")));
+        }
+        eprintln!("xtask: {}: {:.1} s", title.trim_end(), ended.time.as_secs_f64());
+    }
     Ok(())
 }
 

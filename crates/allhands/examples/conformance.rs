@@ -73,6 +73,7 @@ fn run(comm: &Comm, arguments: &Arguments) -> Result<()> {
     if arguments.threads.is_none() {
         suite::library::library(comm, arguments.seed)?;
         suite::joins::joins()?;
+        suite::one_offs::one_offs(comm)?;
     }
     comm.barrier()?;
     if comm.rank() == 0 {

@@ -2,9 +2,9 @@
 
 mod collectives;
 mod learning;
+mod one_off;
 mod written;
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -26,14 +26,14 @@ use crate::op::{self, Late, Op, Reducer};
 use crate::plan::{Means, Options, Plan, PlanState};
 use crate::program::{Buffers, compile};
 use crate::rank::RankState;
-use crate::raw::{self, Fellows, RawCall, RawOperation, RawPlan};
+use crate::raw::{Fellows, RawCall, RawOperation, RawPlan};
 use crate::reproducible::Reproducible;
 use crate::scheduled::Scheduled;
 use crate::server::Server;
-use crate::store::PlanStore;
 use crate::tuning::Tuning;
 use crate::world::World;
 use learning::Learning;
+use one_off::OneOffs;
 use written::check_sum;
 pub use written::know_everywhere;
 pub use written::read_schedule;
@@ -54,7 +54,7 @@ pub struct Comm {
     library: RefCell<Option<Arc<Communicator>>>,
     evidence: RefCell<Arc<Evidence>>,
     plans_made: Cell<u64>,
-    cache: RefCell<PlanStore<Shape, Cached>>,
+    one_offs: RefCell<OneOffs>,
     learning: RefCell<Option<Learning>>,
     /// Schedules of files that all members know.
     written: RefCell<Vec<Arc<Written>>>,
@@ -87,27 +87,6 @@ impl Far {
         }
     }
 }
-
-/// What a one-off call asks for: calls of the same shape use the same plan.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Shape {
-    collective: Collective,
-    amount: Amount,
-    element: (Option<Type>, usize),
-    operation: Option<(Option<Operation>, usize)>,
-    root: usize,
-    graph: Option<Arc<Graph>>,
-    options: Options,
-}
-
-struct Cached {
-    core: Rc<RefCell<PlanState>>,
-    /// Keeps a user's operation, whose address is part of the key, alive.
-    _operation: Option<Box<dyn Any>>,
-}
-
-/// What plans of one-off calls weigh together, at most.
-const MOST_CACHED: u64 = 32 << 20;
 
 /// What tells the messages of a plan from those of others.
 #[derive(Clone)]
@@ -301,7 +280,7 @@ impl Comm {
         self.is_derived()
             && self.far.is_none()
             && self.library.borrow().is_none()
-            && self.cache.borrow().is_empty()
+            && self.one_offs.borrow().never_called()
             && self.learning.borrow().is_none()
             && self.written.borrow().is_empty()
     }
@@ -332,7 +311,7 @@ impl Comm {
             library: RefCell::default(),
             evidence: RefCell::new(evidence),
             plans_made: Cell::new(0),
-            cache: RefCell::new(PlanStore::new(MOST_CACHED)),
+            one_offs: RefCell::new(OneOffs::new()),
             learning: RefCell::default(),
             written: RefCell::default(),
         }
@@ -450,7 +429,9 @@ impl Comm {
         let followed = self.evidence.borrow().with_tuning(tuning);
         *self.evidence.borrow_mut() = Arc::new(followed);
         let _inside = self.rank.enter();
-        drop(self.cache.borrow_mut().clear());
+        let mut one_offs = self.one_offs.borrow_mut();
+        one_offs.clear();
+        one_offs.learns = false;
     }
 
     /// Where they sit.
@@ -503,6 +484,7 @@ impl Comm {
         let evidence = self.evidence.borrow().clone();
         let made = Comm::new(self.rank.clone(), (id, self.scope), company, far, evidence);
         made.written.replace(self.written.borrow().clone());
+        made.one_offs.borrow_mut().learns = self.one_offs.borrow().learns;
         Ok(made)
     }
 
@@ -867,43 +849,6 @@ impl Comm {
             on_idle: &|| (),
         })
     }
-
-    /// The plan for a one-off call, made at the first call of its shape.
-    fn cached<T: Element>(
-        &self,
-        collective: Collective,
-        amount: Amount,
-        op: Option<Op<T>>,
-        about: impl Into<About>,
-    ) -> Result<Plan<T>> {
-        let About { root, graph } = about.into();
-        let shape = Shape {
-            collective,
-            amount,
-            element: (Some(T::TYPE), size_of::<T>()),
-            operation: op.as_ref().map(Op::identity),
-            root,
-            graph,
-            options: Options::default(),
-        };
-        let _inside = self.rank.enter();
-        let known = self.cache.borrow_mut().get(&shape).map(|cached| cached.core.clone());
-        let core = match known {
-            Some(core) => core,
-            None => {
-                let about = About { root, graph: shape.graph.clone() };
-                let core =
-                    self.core(self.ask(collective, shape.amount.clone(), op.as_ref(), about, &shape.options)?)?;
-                let operation = op.map(|op| Box::new(op) as Box<dyn Any>);
-                let weight = raw::weight(collective, &shape.amount, shape.element.1, self.size());
-                let cached = Cached { core: core.clone(), _operation: operation };
-                let (_, gone) = self.cache.borrow_mut().insert(shape, cached, weight);
-                drop(gone);
-                core
-            }
-        };
-        Ok(Plan::new(core, self.rank.clone()))
-    }
 }
 
 /// Elements of a block of those that a rank knows alone, on average.
@@ -916,7 +861,8 @@ impl Drop for Comm {
     fn drop(&mut self) {
         // Plans end inside the gate.
         let _inside = self.rank.enter();
-        drop(self.cache.borrow_mut().clear());
+        self.one_offs.borrow_mut().clear();
+        self.leave_lessons();
     }
 }
 

@@ -45,7 +45,8 @@ use speeds::Partners;
 /// `ALLHANDS_SINGLE_COPY=off` keeps ranks from reading each other's memory. `ALLHANDS_TUNING` names a tuning file and
 /// `ALLHANDS_MACHINE` a machine (or a machine file) to choose algorithms by; rank 0 reads them for all. Where no machine is named, the
 /// first ranks exchange a few messages before anything else, in about 5 ms, and the machine `generic` is fitted to what they took, unless
-/// `ALLHANDS_LEARN=off`: [`Plan::explain`](crate::Plan::explain) tells the numbers.
+/// `ALLHANDS_LEARN=off`: [`Plan::explain`](crate::Plan::explain) tells the numbers. Of calls without a plan that come often the best few algorithms and the MPI's own
+/// take turns then, until it is [learned](crate::learn) who is fastest; the next job begins with that.
 ///
 /// ```no_run
 /// use allhands::Op;
@@ -388,8 +389,8 @@ fn found(mpi: &'static Mpi, handle: Handle, me: usize, ranks: usize) -> Result<C
     if let Some(Obstacle { fact, remedy }) = &obstacle {
         note(&format!("slower: {fact}; {remedy}"));
     }
-    let origin =
-        Origin { id, topology, evidence, began, learning, reproducible, obstacle, numbered: AtomicU64::new(0) };
+    let (numbered, lessons) = (AtomicU64::new(0), Mutex::default());
+    let origin = Origin { id, topology, evidence, began, learning, reproducible, obstacle, numbered, lessons };
     let rank = RankState::new(world, Some(origin));
     if helped {
         rank.hire();

@@ -154,6 +154,17 @@ impl Native {
         })
     }
 
+    /// The buffers, with addresses of their own where there is nothing: memory of no elements may be said to be where the other buffer is, or where
+    /// `MPI_IN_PLACE` is, which is 1 in Open MPI.
+    fn addresses(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> (*const u8, *mut u8) {
+        static NOTHING: [u128; 2] = [0; 2];
+        let [given, gotten] = NOTHING.each_ref().map(|nothing| (&raw const *nothing).cast::<u8>());
+        let longer = if buffers == Buffers::InPlace { self.input.max(self.output) } else { self.output };
+        let input = if self.input == 0 { given } else { input };
+        // Nothing is written there.
+        (input, if longer == 0 { gotten.cast_mut() } else { output })
+    }
+
     /// Where MPI finds the input: in place, at its own address, or moved aside. A plan that MPI cannot count may be made, if only to find
     /// out that the MPI's own function is to be called as the program calls it, but not run.
     ///
@@ -198,6 +209,7 @@ impl Native {
     /// # Safety
     /// `input` is readable and `output` writable for as many elements as this says; in place, `output` for the longer of both.
     pub(crate) unsafe fn run(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        let (input, output) = self.addresses(buffers, input, output);
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output)? };
         let (mpi, comm, to) = (self.mpi, self.comm()?, self.target(output));
@@ -245,6 +257,7 @@ impl Native {
     /// # Safety
     /// As for [`run`](Native::run), until [`test`](Native::test) is true.
     pub(crate) unsafe fn start(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+        let (input, output) = self.addresses(buffers, input, output);
         // SAFETY: the caller's promise.
         let from = unsafe { self.source(buffers, input, output)? };
         let (mpi, comm, to) = (self.mpi, self.comm()?, self.target(output));

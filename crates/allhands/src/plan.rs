@@ -292,6 +292,14 @@ impl PlanState {
         self.scope
     }
 
+    /// Who serves.
+    pub(crate) fn server(&self) -> Server {
+        match &self.means {
+            Means::Schedule(scheduled) => scheduled.server(),
+            Means::Library(_) => Server::Library,
+        }
+    }
+
     /// Lets go of what it shares with other ranks; whether it can be [connected anew](PlanState::reconnect).
     fn disconnect(&mut self) -> bool {
         let failed = self.moving || self.broken || matches!(self.outcome, Some(Err(_)));
@@ -835,10 +843,7 @@ impl<T: Element> Plan<T> {
     /// ```
     pub fn server(&self) -> Server {
         let _inside = self.rank.enter();
-        match &self.core.borrow().means {
-            Means::Schedule(scheduled) => scheduled.server(),
-            Means::Library(_) => Server::Library,
-        }
+        self.core.borrow().server()
     }
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.

@@ -17,7 +17,7 @@ use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
 use crate::job::Obstacle;
-use crate::learn::Setting;
+use crate::learn::{Lessons, Memory, Setting};
 use crate::plan::PlanState;
 use crate::progress::Helper;
 use crate::store::PlanStore;
@@ -51,6 +51,23 @@ pub(crate) struct Origin {
     pub(crate) obstacle: Option<Obstacle>,
     /// How many communicators this rank, as their first one, has numbered.
     pub(crate) numbered: AtomicU64,
+    /// What one-off calls have taught on communicators that are gone.
+    pub(crate) lessons: Mutex<Lessons>,
+}
+
+impl Origin {
+    /// Keeps what was learned for the next job.
+    fn keep_lessons(&self, transport: &str) {
+        let cells = self.lessons.lock().unwrap_or_else(PoisonError::into_inner).cells();
+        if cells.is_empty() {
+            return;
+        }
+        let memory = Memory::of(&self.learning, transport);
+        let kept = memory.map_or(Ok(()), |memory| memory.keep(cells, self.evidence.fitted_machine().as_ref()));
+        if let Err(fact) = kept {
+            crate::log::say(fact);
+        }
+    }
 }
 
 /// So many companies are remembered, whoever uses them.
@@ -134,6 +151,11 @@ impl RankState {
         *known = kept;
         WORLDS.store(known.len(), Ordering::Relaxed);
         drop(known);
+        for rank in gone.iter().filter(|rank| rank.world.me() == 0) {
+            if let (Some(origin), Some(job)) = (&rank.origin, &rank.world.job) {
+                origin.keep_lessons(&crate::job::version(job.mpi()));
+            }
+        }
         // The end of a world calls MPI, and waits for its helper.
         drop(gone);
     }
@@ -234,5 +256,61 @@ impl RankState {
     pub(crate) fn give_up(&self, scope: u64, error: Error) -> Error {
         self.world.fail(scope, &error.to_string());
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allhands_model::Machine;
+    use allhands_schedule::Collective;
+
+    use super::*;
+    use crate::learn::Lesson;
+    use crate::server::Server;
+    use crate::tuning::{Time, Tuning};
+
+    #[test]
+    fn what_one_off_calls_have_taught_is_kept_for_the_next_job() {
+        let file = std::env::temp_dir().join(format!("allhands-one-offs-{}.toml", std::process::id()));
+        let topology = Topology::regular(2, 4).unwrap();
+        let origin = Origin {
+            id: 1,
+            topology: topology.clone(),
+            evidence: Arc::new(Evidence::of_machine(Machine::shipped("generic").unwrap())),
+            began: Instant::now(),
+            learning: Setting::On { file: Some(file.clone()) },
+            reproducible: false,
+            obstacle: None,
+            numbered: AtomicU64::new(0),
+            lessons: Mutex::default(),
+        };
+        origin.keep_lessons("MPICH 5");
+        assert!(!file.exists(), "nothing was learned");
+        let time = |algorithm: &str, median_us| Time {
+            algorithm: algorithm.into(),
+            median_us,
+            p10_us: median_us,
+            p90_us: median_us,
+            samples: 16,
+        };
+        let lesson = Lesson {
+            collective: Collective::Allreduce,
+            bytes: Some(64),
+            calls: 1000,
+            server: Server::Library,
+            tried: vec![time("mpi", 2.0), time("nap", 3.0)],
+            settled: true,
+            gained: 0.1,
+            spent: 0.01,
+        };
+        origin.lessons.lock().unwrap().add(&topology, (vec![lesson], 0.0));
+        origin.keep_lessons("MPICH 5");
+        let kept: Tuning = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+        let cell = &kept.cells[0];
+        assert_eq!((kept.transport.as_str(), kept.cells.len()), ("MPICH 5", 1));
+        assert_eq!((cell.nodes, cell.ranks_per_node, cell.bytes, cell.times.len()), (2, 4, 64, 2));
+        for ending in ["", ".lock"] {
+            std::fs::remove_file(format!("{}{ending}", file.display())).unwrap();
+        }
     }
 }

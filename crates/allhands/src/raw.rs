@@ -558,6 +558,14 @@ impl RawPlan {
         unsafe { self.0.call_library_at(Buffers::Apart, input, output) }
     }
 
+    /// Runs the collective to its end on such memory, whoever serves.
+    pub(crate) fn run_on(&mut self, scratch: &mut Vec<u128>) -> Result<()> {
+        self.check()?;
+        let (input, output) = self.0.on(scratch);
+        // SAFETY: as above; it is borrowed until this returns.
+        unsafe { self.0.run_at(Buffers::Apart, input, output) }
+    }
+
     /// Begins a run on such memory. `scratch` must stay as it is until the run is through, or the plan dropped. Not for an operation of the caller's own.
     ///
     /// # Safety

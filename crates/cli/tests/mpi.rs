@@ -66,6 +66,8 @@ fn run_each((name, root): &(&str, PathBuf), jobs: &[(usize, &str)], variables: &
             command.env("I_MPI_THREAD_YIELD", "2").env("I_MPI_SPIN_COUNT", "1");
         }
     }
+    // What jobs learn is not for those of the user.
+    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command.envs(variables.iter().copied());
     for (place, (ranks, line)) in jobs.iter().enumerate() {
         command.args((place > 0).then_some(":")).args(["-n", &ranks.to_string()]);

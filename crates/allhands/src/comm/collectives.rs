@@ -57,7 +57,7 @@ macro_rules! collective {
         pub fn $call $($generic)* (&self, $($given: $type),*) -> Result<()> {
             let $caller = self;
             let (amount, op, root) = $wanted;
-            self.cached::<$element>(Collective::$collective, amount, op, root)?.$run($($buffer),*)
+            self.one_off::<$element>(Collective::$collective, amount, op, root, |plan| plan.$run($($buffer),*))
         }
     };
 }

@@ -1,5 +1,6 @@
 //! What a communicator learns from its calls: who serves which is asked here, and ranks tell each other how long it took.
 
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use allhands_model::{Allowance, Machine};
@@ -155,6 +156,14 @@ impl Comm {
         self.learning.borrow().as_ref().map_or_else(Default::default, |learning| learning.learner.lessons())
     }
 
+    /// What its one-off calls have taught is kept for the next job, when the world ends. Whose calls are counted elsewhere has none.
+    pub(super) fn leave_lessons(&self) {
+        if let (Some(origin), false) = (&self.rank.origin, self.one_offs.borrow().never_called()) {
+            let mut lessons = origin.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+            lessons.add(self.topology(), self.lessons());
+        }
+    }
+
     /// Who might serve beside somebody. Where operands are rounded only who evaluates the same expression may take turns.
     fn rivals(&self, ask: &PlanRequest<'_>, own_operation: bool, serving: &Server, usual: f64) -> Rivals {
         let Ok(problem) = self.problem(ask) else { return Rivals::default() };
@@ -267,7 +276,7 @@ impl Comm {
 
     /// Says what was learned, if the user wants to know.
     fn log_lesson(&self, lesson: &Lesson) {
-        if self.rank() == 0 && crate::log::logs() {
+        if self.rank() == 0 && lesson.tried.len() > 1 && crate::log::logs() {
             let times: Vec<String> =
                 lesson.tried.iter().map(|time| format!("{} {:.2} us", time.algorithm, time.median_us)).collect();
             let why = format!("learned: {}", times.join(", "));

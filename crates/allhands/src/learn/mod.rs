@@ -10,9 +10,14 @@
 //!
 //! **Bits.** Where operands are rounded only algorithms that evaluate the same expression take turns; others are tried beside calls, on copies, for the next run.
 //!
+//! **Which calls teach**: blocking ones, of the preload and of [`Comm`](crate::Comm) without a plan, on MPI ranks. Plans do not: a run may begin without waiting for anybody, so
+//! ranks that have come to it know nothing of each other.
+//!
 //! What is learned is remembered in a file of the form of a tuning file: see [`Memory`].
 
+mod grant;
 mod ledger;
+mod lessons;
 mod memory;
 mod trial;
 mod yardstick;
@@ -24,7 +29,9 @@ use allhands_schedule::Collective;
 
 use crate::server::Server;
 use crate::tuning::Time;
+pub use grant::Grant;
 pub(crate) use ledger::Ledger;
+pub use lessons::{Learned, Lessons};
 pub(crate) use memory::LEARN;
 pub use memory::{Memory, Setting};
 pub(crate) use trial::Pace;

@@ -13,8 +13,9 @@ pub(crate) fn library(world: &Comm, seed: u64) -> Result<usize> {
     let mut served = 0;
     let movers = Collective::ALL.into_iter().filter(|one| *one != Collective::Barrier && !one.has_graph());
     for collective in movers {
-        for kind in [Kind::SumI64, Kind::SumF64, Kind::MinI64, Kind::XorU64, Kind::MinLocF64] {
-            let size = random.pick(&[0, 1, 5, 300]);
+        for kind in [Kind::SumI64, Kind::SumF64, Kind::MinI64, Kind::XorU64, Kind::MinLocF64, Kind::XorBool] {
+            // No bytes at all may be where `MPI_IN_PLACE` is.
+            let size = if kind == Kind::XorBool { 0 } else { random.pick(&[0, 1, 5, 300]) };
             let seats = world.topology().clone();
             // Any algorithm that can serve stands in while counts and root are drawn.
             let Some(case) = algorithms(collective)

@@ -10,6 +10,8 @@ pub(crate) mod job;
 pub(crate) mod joins;
 #[allow(dead_code)] // only jobs of MPI ranks can
 pub(crate) mod library;
+#[allow(dead_code)] // only jobs of MPI ranks learn
+pub(crate) mod one_offs;
 pub(crate) mod player;
 pub(crate) mod sample;
 mod seats;

@@ -14,7 +14,7 @@ use allhands_schedule::Collective;
 use super::group::Remains;
 use super::member::Member;
 use crate::job::Job;
-use crate::observe::{Lessons, Observers};
+use crate::observe::{JobLessons, Observers};
 use allhands_call::locks::lock;
 
 /// Of so many communicators that are gone something is kept.
@@ -41,7 +41,7 @@ pub(crate) struct Comms<Q> {
     /// What was said of calls that are passed on.
     logged: Mutex<HashSet<Like>>,
     /// What was learned on communicators that are freed.
-    lessons: Mutex<Lessons>,
+    lessons: Mutex<JobLessons>,
 }
 
 impl<Q: Default> Comms<Q> {
@@ -171,7 +171,7 @@ impl<Q: Default> Comms<Q> {
     }
 
     /// What was learned on all of them so far. Those that another thread is using are left out: it may wait for what this one does next.
-    pub(crate) fn lessons(&self) -> Lessons {
+    pub(crate) fn lessons(&self) -> JobLessons {
         self.bury();
         let mut lessons = lock(&self.lessons).clone();
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);

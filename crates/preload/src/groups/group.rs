@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use allhands::learn::Grant;
 use allhands::raw::{Fellows, PlanStore, RawCall, RawComm, RawPlan, Slot};
 use allhands::{Options, Server};
 use allhands_call::{Reason, Unserved, device};
 
-use super::grant::Grant;
 use super::own_counts::{OwnCounts, OwnPlace};
 use super::policy::{Chosen, MOST_WEIGHT, PlanPreference, Told};
 use crate::job::Forced;
-use crate::observe::{JobFacts, Lessons};
+use crate::observe::{JobFacts, JobLessons};
 
 /// A communicator of ours with its plans, and what is under way on it.
 pub(crate) struct Group<Q> {
@@ -384,12 +384,12 @@ impl<Q: Default> Group<Q> {
     }
 
     /// What was learned here.
-    pub(crate) fn learned(&self, lessons: &mut Lessons) {
+    pub(crate) fn learned(&self, lessons: &mut JobLessons) {
         let learned = self.comm.lessons();
         if !learned.0.is_empty() || learned.1 > 0.0 {
-            lessons.add(self.comm.topology(), learned);
+            lessons.learned.add(self.comm.topology(), learned);
         }
-        lessons.job.get_or_insert_with(|| JobFacts {
+        lessons.facts.get_or_insert_with(|| JobFacts {
             machine: self.comm.fitted(),
             unused: self.comm.unused(),
             obstacle: self.comm.obstacle().cloned(),

@@ -3,7 +3,6 @@
 //! What is under way on a communicator is kept with it, but is not known here: it is the queue `Q`.
 
 mod comms;
-mod grant;
 mod group;
 mod member;
 mod own_counts;

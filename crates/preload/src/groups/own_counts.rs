@@ -5,12 +5,12 @@
 //! algorithm, in which nobody carries what is for others, or ranks tell each other how much they carry; or, if that was learned, another one or the MPI's own. How a rank finds, makes and drops its plans for counts is its own affair. Between two ranks messages come in the order of the calls.
 
 use allhands::Server;
+use allhands::learn::Grant;
 use allhands::learn::Turn;
 use allhands::raw::{Amount, CarriedCounts, PlanStore, RawCall, RawComm, RawPlan, Reserved, Slot};
 use allhands_call::{Reason, Unserved};
 use allhands_schedule::{Choice, Collective};
 
-use super::grant::Grant;
 use super::policy::{MOST_WEIGHT, PlanPreference, Told};
 
 pub(crate) struct OwnCounts {

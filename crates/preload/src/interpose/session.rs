@@ -13,7 +13,7 @@ use allhands_schedule::{Collective, Topology};
 
 use crate::groups::{Comms, Form};
 use crate::job::{Job, Moved, inside, is_inside, is_interruptible};
-use crate::observe::{Announced, Choices, Lessons, Observers};
+use crate::observe::{Announced, Choices, JobLessons, Observers};
 use crate::requests::{self, Member, PlanQueues, Requests};
 
 /// What calls are served with.
@@ -168,10 +168,10 @@ impl Session {
     }
 
     /// Keeps what was learned for the next job, as far as this rank took part in it.
-    fn keep(&self, lessons: &Lessons) {
-        let machine = lessons.job.as_ref().and_then(|job| job.machine.as_ref());
+    fn keep(&self, lessons: &JobLessons) {
+        let machine = lessons.facts.as_ref().and_then(|facts| facts.machine.as_ref());
         if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
-            && let Err(fact) = memory.keep(lessons.cells(), machine)
+            && let Err(fact) = memory.keep(lessons.learned.cells(), machine)
         {
             allhands::raw::say(fact);
         }

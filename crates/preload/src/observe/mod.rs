@@ -10,6 +10,6 @@ mod observers;
 mod report;
 mod turns;
 
-pub(crate) use lessons::{JobFacts, Lessons};
+pub(crate) use lessons::{JobFacts, JobLessons};
 pub(crate) use observer::{Announced, By, Served, Stay, Turn, started};
 pub(crate) use observers::{Choices, Observers};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use allhands_call::{CallDescription, Communicator, Unserved};
 use allhands_schedule::Collective;
 
-use super::lessons::Lessons;
+use super::lessons::JobLessons;
 
 /// Somebody who wants to know of calls.
 ///
@@ -59,7 +59,7 @@ pub(crate) trait Observer: Send + Sync {
     fn forgets(&self, _comm: &Communicator) {}
 
     /// What was learned, before it is published.
-    fn learned(&self, _lessons: &Lessons) {}
+    fn learned(&self, _lessons: &JobLessons) {}
 
     /// MPI is about to be finalised; calls are no longer served. Collective over the world.
     fn publishes(&self) {}

@@ -7,7 +7,7 @@ use allhands_schedule::Collective;
 
 use super::check::Check;
 use super::late_detector::LateDetector;
-use super::lessons::Lessons;
+use super::lessons::JobLessons;
 use super::observer::{Announced, Observer, Served, Stay, Turn};
 use super::report::Report;
 use super::turns::Turns;
@@ -106,7 +106,7 @@ impl Observers {
         self.all.iter().for_each(|observer| observer.forgets(comm));
     }
 
-    pub(crate) fn learned(&self, lessons: &Lessons) {
+    pub(crate) fn learned(&self, lessons: &JobLessons) {
         self.all.iter().for_each(|observer| observer.learned(lessons));
     }
 

@@ -10,13 +10,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use allhands::learn::{Learned, Lessons};
 use allhands_call::Communicator;
 use allhands_call::locks::lock;
 use allhands_model::Machine;
 use allhands_mpi::Mpi;
 use allhands_report::{Job, Learning, Lesson, Obstacle, Part, RankHost, Tried, Whole};
 
-use super::lessons::{JobFacts, Learned, Lessons};
+use super::lessons::{JobFacts, JobLessons};
 use super::observer::{Observer, Served};
 use calls::Calls;
 use host::Seat;
@@ -32,7 +33,7 @@ pub(super) struct Report {
     calls: Calls,
     seat: Seat,
     /// What was learned, of the machine, too.
-    learned: Mutex<Option<Lessons>>,
+    learned: Mutex<Option<JobLessons>>,
 }
 
 impl Observer for Report {
@@ -56,7 +57,7 @@ impl Observer for Report {
         self.calls.forgets(comm);
     }
 
-    fn learned(&self, lessons: &Lessons) {
+    fn learned(&self, lessons: &JobLessons) {
         *lock(&self.learned) = Some(lessons.clone());
     }
 
@@ -85,8 +86,8 @@ impl Report {
     fn publish(&self) -> allhands_mpi::Result<()> {
         let mpi = self.mpi;
         let lessons = lock(&self.learned).take().unwrap_or_default();
-        let learned = learning(&lessons);
-        let JobFacts { machine, unused, obstacle } = lessons.job.unwrap_or_default();
+        let learned = learning(&lessons.learned);
+        let JobFacts { machine, unused, obstacle } = lessons.facts.unwrap_or_default();
         let obstacle = obstacle.map(|obstacle| Obstacle { fact: obstacle.fact, remedy: obstacle.remedy });
         let place = RankHost { obstacle, ..self.seat.place() };
         let mine = Part { place, ..self.calls.part() };

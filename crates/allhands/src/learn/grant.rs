@@ -1,8 +1,17 @@
 //! How long somebody serves before it is asked who is next.
 
 /// So many calls are served alike before it is asked again. Ranks count the same calls, and so ask at the same one.
-#[derive(Default)]
-pub(super) struct Grant {
+///
+/// ```
+/// use allhands::learn::Grant;
+/// let mut grant = Grant::default();
+/// assert!(!grant.spend(), "it was never asked");
+/// grant.renew(2); // for this call and two more
+/// assert!(grant.spend() && grant.spend() && !grant.spend());
+/// assert_eq!(grant.since_asked(), Some(3));
+/// ```
+#[derive(Debug, Default)]
+pub struct Grant {
     rest: u64,
     /// How many it was given for, with the call at which it was asked; 0 before that.
     calls: u64,
@@ -11,24 +20,24 @@ pub(super) struct Grant {
 impl Grant {
     /// Spends one of the calls; false if none is left, and it is to be asked first who serves.
     #[inline]
-    pub(super) fn spend(&mut self) -> bool {
+    pub fn spend(&mut self) -> bool {
         let left = self.rest > 0;
         self.rest = self.rest.saturating_sub(1);
         left
     }
 
     /// How many calls were served since it was asked, if it was.
-    pub(super) fn since_asked(&self) -> Option<u64> {
+    pub fn since_asked(&self) -> Option<u64> {
         Some(self.calls).filter(|calls| *calls > 0)
     }
 
     /// For the call at hand, and so many after it.
-    pub(super) fn renew(&mut self, rest: u64) {
+    pub fn renew(&mut self, rest: u64) {
         (self.rest, self.calls) = (rest, 1 + rest);
     }
 
     /// It is not asked again.
-    pub(super) fn last_for_ever(&mut self) {
+    pub fn last_for_ever(&mut self) {
         self.rest = u64::MAX;
     }
 }
