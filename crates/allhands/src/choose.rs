@@ -485,6 +485,12 @@ impl Evidence {
         cell.times.iter().find(|time| time.algorithm == name).map(|time| time.median_us * 1e-6)
     }
 
+    /// How many times as long as somebody the MPI's own took then.
+    pub(crate) fn remembered_of_library(&self, problem: &Problem, bytes: usize, server: &Server) -> Option<f64> {
+        let theirs = self.remembered(problem, bytes, &Server::Library)?;
+        Some(theirs / self.remembered(problem, bytes, server)?)
+    }
+
     /// Who might serve beside somebody, with how many times as long they are expected to take: what was measured, and the best by the model. What nobody can
     /// look into, the MPI's own, is not among them unless it was measured.
     pub(crate) fn rivals(

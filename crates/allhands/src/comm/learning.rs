@@ -56,10 +56,14 @@ impl Comm {
             let (evidence, bytes) = (self.evidence.borrow().clone(), ask.bytes());
             let decision = evidence.choose(self.company.seating, &problem, bytes, self.abilities(&ask)).ok()?;
             let remembered = evidence.remembered(&problem, bytes, &decision.server);
+            // In this job it is not known what the MPI is given, so it is tried again.
+            let theirs = evidence.remembered_of_library(&problem, bytes, &decision.server);
+            let remembered = remembered.filter(|_| theirs.is_none_or(|times| times >= 1.0));
             Some((decision.server, remembered))
         };
+        let theirs = |serving: &Server, seen: Seen| self.expected_in_turns(&ask, serving, seen.usual);
         let rivals = |serving: &Server, seen: Seen| self.rivals(&ask, own.is_some(), serving, seen.usual);
-        self.turn(pace, (subject, since, Traffic::default()), library, serving, rivals, finish)
+        self.turn(pace, (subject, since, Traffic::default()), library, serving, (theirs, rivals), finish)
     }
 
     /// The same of calls of which each rank knows its own counts, whatever they are; `serving` serves them without learning.
@@ -75,7 +79,8 @@ impl Comm {
         let subject = Subject { collective: call.collective, class: None, commutative: true, rounds: None };
         let traffic = Traffic { size: class(size_of_own(call)), partners: self.partners_of_own(call) };
         let rivals = |serving: &Server, seen: Seen| self.rivals_of_own_counts(call, serving, seen);
-        self.turn(pace, (subject, since, traffic), library, || Some((serving.clone(), None)), rivals, finish)
+        let theirs = |_: &Server, _: Seen| None;
+        self.turn(pace, (subject, since, traffic), library, || Some((serving.clone(), None)), (theirs, rivals), finish)
     }
 
     /// How soon things are tried, and when the run began; none where nothing is learned.
@@ -84,15 +89,15 @@ impl Comm {
         Some((origin.learning.pace()?, origin.began))
     }
 
-    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `rivals`: who might beside somebody,
-    /// for calls of which so much is known.
+    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `theirs` and `rivals`: how many times as long as
+    /// somebody the MPI's own is expected to take, if it may, and who might serve beside somebody, for calls of which so much is known.
     fn turn<E: From<Error>>(
         &self,
         (pace, began): (Pace, Instant),
         (subject, since, traffic): (Subject, Option<u64>, Traffic),
         library: bool,
         serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
-        rivals: impl FnOnce(&Server, Seen) -> Rivals,
+        (theirs, rivals): (impl FnOnce(&Server, Seen) -> Option<f64>, impl FnOnce(&Server, Seen) -> Rivals),
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {
         let mut learning = self.learning.borrow_mut();
@@ -117,12 +122,16 @@ impl Comm {
                 self.log_lesson(&learner.lesson(settled));
             }
         }
+        if learner.asks_for_library(topic) {
+            let (serving, seen) = learner.serving(topic);
+            let expected = theirs(serving, seen);
+            learner.propose_library(topic, expected);
+        }
         if learner.asks_for_rivals(topic) {
             let began = Instant::now();
             let (serving, seen) = learner.serving(topic);
             let rivals = rivals(serving, seen);
-            learner.propose(topic, rivals);
-            learner.spent(began.elapsed());
+            learner.propose(topic, rivals, began.elapsed());
         }
         Ok(Some(Turn { told, ..learner.turn(topic, since, traffic) }))
     }
@@ -162,6 +171,17 @@ impl Comm {
             let mut lessons = origin.lessons.lock().unwrap_or_else(PoisonError::into_inner);
             lessons.add(self.topology(), self.lessons());
         }
+    }
+
+    /// How many times as long as somebody the MPI's own is expected to take, where it may take turns with it: not where it may round otherwise.
+    fn expected_in_turns(&self, ask: &PlanRequest<'_>, serving: &Server, usual: f64) -> Option<f64> {
+        let keeps_bits = !ask.collective.reduces() || ask.exact;
+        if !keeps_bits || *serving == Server::Library || !self.abilities(ask).library {
+            return None;
+        }
+        let problem = self.problem(ask).ok()?;
+        let known = self.evidence.borrow().remembered_of_library(&problem, ask.bytes(), serving);
+        Some(known.unwrap_or_else(|| self.expected_of_the_library(usual)))
     }
 
     /// Who might serve beside somebody. Where operands are rounded only who evaluates the same expression may take turns.

@@ -15,6 +15,8 @@ pub(crate) struct Ledger {
     in_collectives: f64,
     /// Seconds that an exchange took, and how many there were.
     pub(crate) exchange: f64,
+    /// Seconds that it took at most to think of who might serve.
+    pub(crate) thought: f64,
     pub(crate) exchanges: u64,
 }
 

@@ -116,11 +116,11 @@ pub struct Lesson {
 /// Why somebody serves who is tried.
 const TRY: &str = "a try, to learn who is fastest";
 /// So many turns are told at once.
-const TURNS: usize = 28;
-/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, and the turns:
-/// how long they took, then their sizes, then their partners.
+const TURNS: usize = 56;
+/// The words of an exchange: what was spent beside calls, how long the run is, how long the last exchange took, whether the MPI's own must not be called, how long it took at most to
+/// think of others, and the turns: how long they took, then their sizes, then their partners.
 pub(crate) const WORDS: usize = BEFORE + 3 * TURNS;
-const BEFORE: usize = 4;
+const BEFORE: usize = 5;
 /// More subjects than this are not learned about.
 const MOST_SUBJECTS: usize = 1024;
 
@@ -136,6 +136,9 @@ pub(crate) struct Learner {
     /// Seconds that this rank spent beside calls, and in the last exchange, and has not told.
     aside: f64,
     exchanging: f64,
+    /// The most seconds that this rank has thought of who might serve a subject, and whether that has happened since times were told: nobody knows then what is left.
+    thinking: f64,
+    has_thought: bool,
     /// Whether the MPI's own must not be called with what this rank gives it, and whether some rank has told so.
     pub(crate) refuses_library: bool,
     without_library: bool,
@@ -175,6 +178,8 @@ impl Learner {
             ledger: Ledger::default(),
             aside: 0.0,
             exchanging: 0.0,
+            thinking: 0.0,
+            has_thought: false,
             refuses_library: false,
             without_library: false,
         }
@@ -218,6 +223,7 @@ impl Learner {
         words[1] = self.began.elapsed().as_nanos() as u64;
         words[2] = nanoseconds(std::mem::take(&mut self.exchanging));
         words[3] = u64::from(self.refuses_library);
+        words[4] = nanoseconds(self.thinking);
         for (turn, untold) in self.untold.iter().enumerate() {
             // Something took some time.
             let time = nanoseconds(untold.seconds).max(1);
@@ -233,6 +239,7 @@ impl Learner {
         self.exchanging += took.as_secs_f64();
         let in_collectives = self.in_collectives();
         self.ledger.told(seconds(words[0]), seconds(words[1]), seconds(words[2]), in_collectives);
+        (self.ledger.thought, self.has_thought) = (seconds(words[4]), false);
         self.untold.iter().for_each(|untold| self.topics[untold.topic].partners = 0);
         for (turn, untold) in self.untold.drain(..).enumerate() {
             let [time, size, most] = [0, 1, 2].map(|part| words[BEFORE + part * TURNS + turn]);
@@ -255,10 +262,11 @@ impl Learner {
         settled
     }
 
-    /// Seconds that may still be spent.
+    /// Seconds that may still be spent: what was gained may, too.
     fn left(&self) -> f64 {
-        let spent =
-            |Topic { trial, beside, .. }: &Topic| trial.spent + beside.as_ref().map_or(0.0, |beside| beside.spent);
+        let spent = |Topic { trial, beside, .. }: &Topic| {
+            trial.spent - trial.gained + beside.as_ref().map_or(0.0, |beside| beside.spent)
+        };
         self.ledger.left(self.topics.iter().map(spent).sum(), self.in_collectives())
     }
 
@@ -271,21 +279,35 @@ impl Learner {
         self.topics.iter().map(|Topic { trial, .. }| trial.calls as f64 * trial.a_call().unwrap_or(least)).sum()
     }
 
-    /// Whether it is to be said now who might serve a subject.
-    pub(crate) fn asks_for_rivals(&self, topic: usize) -> bool {
-        self.topics[topic].trial.asks_for_candidates()
+    /// Whether it is to be said now whether the MPI's own might serve a subject.
+    pub(crate) fn asks_for_library(&self, topic: usize) -> bool {
+        self.topics[topic].trial.asks_for_library()
     }
 
-    /// Who serves a subject, and what is known of its calls.
+    /// Whether it is to be said now who might serve a subject: to think of that takes long.
+    pub(crate) fn asks_for_rivals(&self, topic: usize) -> bool {
+        let may_think = || !self.has_thought && self.ledger.thought <= self.left();
+        self.topics[topic].trial.asks_for_candidates() && (self.pace.at_any_cost || may_think())
+    }
+
+    /// Who serves a subject without learning, and what is known of its calls.
     pub(crate) fn serving(&self, topic: usize) -> (&Server, Seen) {
         let Topic { trial, partners, .. } = &self.topics[topic];
         let (usual, size) = (trial.usual.unwrap_or(0.0), trial.typical_size() as usize);
-        (trial.server(), Seen { usual, size, partners: *partners })
+        (trial.unlearned(), Seen { usual, size, partners: *partners })
     }
 
-    /// Who might serve a subject.
-    pub(crate) fn propose(&mut self, topic: usize, rivals: Rivals) {
+    /// Whether the MPI's own might serve a subject, with how many times as long as who serves it is expected to take.
+    pub(crate) fn propose_library(&mut self, topic: usize, expected: Option<f64>) {
+        let expected = expected.filter(|_| !self.without_library);
+        self.topics[topic].trial.propose_library(expected);
+    }
+
+    /// Who might serve a subject, which this rank has thought about for so long.
+    pub(crate) fn propose(&mut self, topic: usize, rivals: Rivals, thought: Duration) {
         let mut rivals = rivals;
+        self.spent(thought);
+        (self.thinking, self.has_thought) = (self.thinking.max(thought.as_secs_f64()), true);
         if self.without_library {
             rivals.open.retain(|(server, _)| *server != Server::Library);
         }

@@ -1,6 +1,7 @@
 //! One subject of learning: who serves it, who is tried beside, and when that is settled.
 //!
-//! First some calls pass, then a few are timed. If candidates can be paid for they take turns, in rounds: in a round everybody who is still on serves one
+//! First some calls pass, then a few are timed. Then the MPI's own is tried, where it may serve: that takes no thought, and whoever is slower than the MPI alone has lost. After
+//! that it is thought of others. If candidates can be paid for they take turns, in rounds: in a round everybody who is still on serves one
 //! call, so that what disturbs the program disturbs all alike, and it is the ratios within rounds that are judged. Who is clearly slower is
 //! dropped, the sooner the slower it is. What is settled is looked at again after a thousand calls; if it takes another time than it did, all are tried anew.
 //!
@@ -111,6 +112,17 @@ enum Stage {
     Settled,
 }
 
+/// Who is tried beside who serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    /// The MPI's own alone.
+    Library,
+    /// The same is settled, or it cannot serve; it is not thought of others yet.
+    Unthought,
+    /// All that might serve.
+    All,
+}
+
 /// What is learned of one kind of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
@@ -118,7 +130,10 @@ pub(crate) struct Trial {
     /// Whether a try is made beside a call, which somebody else serves, and so costs all of its time.
     beside: bool,
     stage: Stage,
+    field: Field,
     pub(crate) candidates: Vec<Candidate>,
+    /// What was found of those who have lost before it was thought of others.
+    lost: Vec<Time>,
     /// Who serves where nobody is tried.
     pub(crate) serving: usize,
     /// Why the first one serves without learning, where that follows from what was told of the calls.
@@ -149,6 +164,8 @@ impl Trial {
             pace,
             beside: false,
             stage: Stage::Unseen,
+            field: Field::Library,
+            lost: Vec::new(),
             candidates: vec![Candidate::new(serving, 1.0)],
             serving: 0,
             because: None,
@@ -169,14 +186,16 @@ impl Trial {
     pub(crate) fn of_any_size(pace: Pace, serving: Server) -> Trial {
         // More looks see more sizes.
         let pace = Pace { looks: 4 * pace.looks, ..pace };
-        Trial { yardstick: Some(Yardstick::default()), ..Trial::new(pace, serving, None) }
+        let field = Field::Unthought;
+        Trial { field, yardstick: Some(Yardstick::default()), ..Trial::new(pace, serving, None) }
     }
 
     /// Of tries beside calls that somebody serves in any case.
     pub(crate) fn beside(pace: Pace, serving: Server, usual: f64, others: Vec<(Server, f64)>) -> Trial {
         // Nobody waits for the outcome in this run.
         let pace = Pace { most_rounds: pace.most_rounds.min(8), again: u64::MAX, ..pace };
-        let mut trial = Trial { beside: true, stage: Stage::Ready, ..Trial::new(pace, serving, None) };
+        let (stage, field) = (Stage::Ready, Field::All);
+        let mut trial = Trial { beside: true, stage, field, ..Trial::new(pace, serving, None) };
         trial.usual = Some(usual);
         trial.unlearned = (0, usual);
         trial.candidates.extend(others.into_iter().map(|(server, expected)| Candidate::new(server, expected)));
@@ -195,9 +214,27 @@ impl Trial {
             }
     }
 
+    /// Whether it is time to say whether the MPI's own might serve.
+    pub(crate) fn asks_for_library(&self) -> bool {
+        self.stage == Stage::Seen && self.field == Field::Library
+    }
+
     /// Whether it is time to say who else might serve.
     pub(crate) fn asks_for_candidates(&self) -> bool {
-        self.stage == Stage::Seen
+        matches!(self.stage, Stage::Seen | Stage::Settled) && self.field == Field::Unthought
+    }
+
+    /// The MPI's own might serve, and is expected to take so many times as long as who serves; or it cannot.
+    pub(crate) fn propose_library(&mut self, expected: Option<f64>) {
+        match expected {
+            None => self.field = Field::Unthought,
+            Some(expected) => {
+                self.unlearned = (0, self.usual.unwrap_or(0.0));
+                self.candidates.truncate(1);
+                self.candidates.push(Candidate::new(Server::Library, expected));
+                self.stage = Stage::Ready;
+            }
+        }
     }
 
     /// Somebody else serves without learning, for a reason that all ranks know. What was seen of calls stands for its own until it is known better.
@@ -206,13 +243,27 @@ impl Trial {
         (self.serving, self.because) = (0, Some(why));
     }
 
-    /// Who else might serve, with how many times as long as the one that serves they are expected to take.
+    /// Who else might serve, with how many times as long as the [first one](Trial::unlearned) they are expected to take.
     pub(crate) fn propose(&mut self, others: Vec<(Server, f64)>) {
-        self.unlearned = (0, self.usual.unwrap_or(0.0));
-        self.candidates.truncate(1);
-        self.candidates.extend(others.into_iter().map(|(server, expected)| Candidate::new(server, expected)));
-        self.stage = Stage::Ready;
-        if self.candidates.len() == 1 {
+        if self.stage == Stage::Seen {
+            self.unlearned = (0, self.usual.unwrap_or(0.0));
+            self.candidates.truncate(1);
+        }
+        let serving = self.serving;
+        self.lost = self.tried().into_iter().skip(1).collect();
+        for (index, known) in self.candidates.iter_mut().enumerate() {
+            (known.times, known.on) = (Vec::new(), index == serving);
+        }
+        let known = |server: &Server| self.candidates.iter().any(|candidate| candidate.server == *server);
+        let others: Vec<_> = others.into_iter().filter(|(server, _)| !known(server)).collect();
+        let faster = self.usual.map_or(1.0, |usual| self.unlearned.1 / usual);
+        let new = |(server, expected)| Candidate::new(server, faster * expected);
+        let any = !others.is_empty();
+        self.candidates.extend(others.into_iter().map(new));
+        (self.stage, self.field) = (Stage::Ready, Field::All);
+        if !any && self.settlements > 0 {
+            self.stage = Stage::Settled;
+        } else if !any {
             // There is nothing to learn.
             (self.stage, self.pace.again) = (Stage::Settled, u64::MAX);
         }
@@ -225,6 +276,11 @@ impl Trial {
     /// Whether what is settled is to be looked at again, where so many seconds may be spent now.
     pub(crate) fn is_due(&self, left: f64) -> bool {
         self.is_settled() && self.settled_calls >= self.pace.again && (left > 0.0 || self.pace.at_any_cost)
+    }
+
+    /// Who would serve without learning.
+    pub(crate) fn unlearned(&self) -> &Server {
+        &self.candidates[self.unlearned.0].server
     }
 
     /// Who serves where nobody is tried.
@@ -291,6 +347,9 @@ impl Trial {
                         self.settled_calls = 0;
                         self.stage = Stage::Look(self.pace.looks);
                         continue;
+                    }
+                    if self.field == Field::Unthought {
+                        return self.paused();
                     }
                     let left = self.pace.again.saturating_sub(self.settled_calls).max(self.pace.pause);
                     return self.as_usual(left - 1);
@@ -440,6 +499,8 @@ impl Trial {
                 let serving = self.candidates[self.serving].server.clone();
                 self.candidates = vec![Candidate::new(serving, 1.0)];
                 (self.serving, self.usual, self.because) = (0, Some(now), None);
+                (self.unlearned.0, self.lost) = (0, Vec::new());
+                self.field = if self.yardstick.is_some() { Field::Unthought } else { Field::Library };
                 self.stage = Stage::Seen;
             }
         }
@@ -501,6 +562,9 @@ impl Trial {
         if !self.beside {
             self.serve_by(winner);
         }
+        if self.field == Field::Library {
+            self.field = Field::Unthought;
+        }
         self.stage = Stage::Settled;
         self.settled_calls = 0;
         self.settlements += 1;
@@ -530,7 +594,7 @@ impl Trial {
     pub(crate) fn tried(&self) -> Vec<Time> {
         let usual = self.usual.unwrap_or(0.0) * 1e6;
         if self.times(self.serving).is_empty() {
-            return Vec::new();
+            return self.lost.clone();
         }
         let time = |index: usize| {
             let own = self.times(index);
@@ -547,7 +611,8 @@ impl Trial {
         };
         let others = (0..self.candidates.len()).filter(|index| *index != self.serving);
         let all = std::iter::once(self.serving).chain(others);
-        all.filter(|index| !self.times(*index).is_empty()).map(time).collect()
+        let tried = all.filter(|index| !self.times(*index).is_empty()).map(time);
+        tried.chain(self.lost.iter().cloned()).collect()
     }
 
     /// How many times as long somebody takes as another: by rounds, or, where some turns say nothing, by those of each that do.
