@@ -29,11 +29,16 @@ impl Ledger {
         self.exchanges += 1;
     }
 
-    /// Seconds that may still be spent, where calls took so many in all, and tries so many of them.
-    pub(crate) fn left(&self, spent: f64, in_collectives: f64) -> f64 {
+    /// Seconds that may be spent in all, where calls took so many.
+    pub(crate) fn allowed(&self, in_collectives: f64) -> f64 {
         // Since then the run took as long as its calls at least.
         let run = self.run + (in_collectives - self.in_collectives).max(0.0);
-        (OF_COLLECTIVES * in_collectives).min(OF_THE_RUN * run) - self.aside - spent
+        (OF_COLLECTIVES * in_collectives).min(OF_THE_RUN * run)
+    }
+
+    /// Seconds that may still be spent, where tries took so many of them.
+    pub(crate) fn left(&self, spent: f64, in_collectives: f64) -> f64 {
+        self.allowed(in_collectives) - self.aside - spent
     }
 }
 

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use allhands_schedule::Collective;
 
 use crate::server::Server;
+use crate::stats::median;
 use crate::tuning::Time;
 pub use grant::Grant;
 pub(crate) use ledger::Ledger;
@@ -155,6 +156,13 @@ struct Topic {
     beside: Option<Trial>,
 }
 
+impl Topic {
+    /// What it has cost beyond what it has gained.
+    fn net(&self) -> f64 {
+        self.trial.net() + self.beside.as_ref().map_or(0.0, Trial::net)
+    }
+}
+
 /// A turn that this rank has timed, or is about to.
 #[derive(Debug)]
 struct Untold {
@@ -252,8 +260,16 @@ impl Learner {
             self.without_library = true;
             self.topics.iter_mut().for_each(|topic| topic.trial.without_library());
         }
+        let seen: Vec<f64> = self.topics.iter().filter_map(|topic| topic.trial.seen_of_library()).collect();
+        if !seen.is_empty() {
+            let elsewhere = median(&seen);
+            self.topics.iter_mut().for_each(|topic| topic.trial.expect_of_library(elsewhere));
+        }
         let mut settled = Vec::new();
         for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
+            for trial in std::iter::once(&mut *trial).chain(beside.as_mut()) {
+                (trial.promised, trial.telling) = (0.0, self.ledger.exchange);
+            }
             let now = trial.judge();
             if beside.as_mut().is_some_and(Trial::judge) | now {
                 settled.push(number);
@@ -264,10 +280,19 @@ impl Learner {
 
     /// Seconds that may still be spent: what was gained may, too.
     fn left(&self) -> f64 {
-        let spent = |Topic { trial, beside, .. }: &Topic| {
-            trial.spent - trial.gained + beside.as_ref().map_or(0.0, |beside| beside.spent)
-        };
-        self.ledger.left(self.topics.iter().map(spent).sum(), self.in_collectives())
+        self.ledger.left(self.topics.iter().map(Topic::net).sum(), self.in_collectives())
+    }
+
+    /// Seconds that may be spent on a subject. Who may be faster than the MPI's own is looked for with its own share, so that what others have not had yet, a try of the MPI's own, is paid
+    /// for first.
+    fn left_for(&self, number: usize) -> f64 {
+        let (left, topic) = (self.left(), &self.topics[number]);
+        if !topic.trial.is_ahead() {
+            return left;
+        }
+        let all = self.in_collectives();
+        let share = if all > 0.0 { topic.trial.taken() / all } else { 1.0 };
+        left.min(share * self.ledger.allowed(all) - topic.net())
     }
 
     /// Seconds that calls have taken, as far as all ranks know. Where nothing is known of a subject, its calls are taken for as short as the shortest that are
@@ -286,7 +311,7 @@ impl Learner {
 
     /// Whether it is to be said now who might serve a subject: to think of that takes long.
     pub(crate) fn asks_for_rivals(&self, topic: usize) -> bool {
-        let may_think = || !self.has_thought && self.ledger.thought <= self.left();
+        let may_think = || !self.has_thought && self.ledger.thought <= self.left_for(topic);
         self.topics[topic].trial.asks_for_candidates() && (self.pace.at_any_cost || may_think())
     }
 
@@ -323,7 +348,7 @@ impl Learner {
     /// usual: for others there would be a plan to make. `traffic`: that of this rank's call, where it is told.
     pub(crate) fn turn(&mut self, number: usize, since: Option<u64>, traffic: Traffic) -> Turn {
         self.topics[number].trial.pass(since.unwrap_or(0));
-        let left = self.left();
+        let left = self.left_for(number);
         let Topic { trial, outside, beside, .. } = &mut self.topics[number];
         // There may be no room for another time, and no time yet to tell them.
         let waits = self.untold.len() == TURNS;

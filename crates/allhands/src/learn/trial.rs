@@ -146,8 +146,9 @@ pub(crate) struct Trial {
     looks: Vec<(u64, f64)>,
     /// What calls are measured by, where each rank knows its own sizes, so that one candidate's turns may be of longer ones than another's.
     yardstick: Option<Yardstick>,
-    /// Turns that are not told yet.
+    /// Turns that are not told yet, and whether the last one is among them.
     untold: usize,
+    was_timed: bool,
     /// Calls so far, and how many of them since it was settled.
     pub(crate) calls: u64,
     settled_calls: u64,
@@ -155,6 +156,10 @@ pub(crate) struct Trial {
     pub(crate) settlements: u64,
     pub(crate) gained: f64,
     pub(crate) spent: f64,
+    /// What turns are expected to cost that are not told yet.
+    pub(crate) promised: f64,
+    /// What it takes to tell times, as far as that is known.
+    pub(crate) telling: f64,
 }
 
 impl Trial {
@@ -174,11 +179,14 @@ impl Trial {
             looks: Vec::new(),
             yardstick: None,
             untold: 0,
+            was_timed: false,
             calls: 0,
             settled_calls: 0,
             settlements: u64::from(remembered.is_some()),
             gained: 0.0,
             spent: 0.0,
+            promised: 0.0,
+            telling: 0.0,
         }
     }
 
@@ -208,7 +216,10 @@ impl Trial {
             && match self.stage {
                 Stage::Look(left) => left == 0,
                 Stage::Round { number, had } => {
-                    had >= self.order(number).len() && SLACK.iter().any(|(rounds, _)| *rounds == number)
+                    let decides = SLACK.iter().any(|(rounds, _)| *rounds == number);
+                    // By what first runs have told another round may cost less than to hear that it were better not to have it.
+                    let early = (1..ROUNDS_OF_MEDIANS).contains(&number) && self.cost(number + 1) < self.telling;
+                    had >= self.order(number).len() && decides && !early
                 }
                 _ => false,
             }
@@ -241,6 +252,20 @@ impl Trial {
     pub(crate) fn replace(&mut self, server: Server, why: String) {
         self.candidates = vec![Candidate::new(server, 1.0)];
         (self.serving, self.because) = (0, Some(why));
+    }
+
+    /// How many times as long as who would serve without learning the MPI's own has taken, at best.
+    pub(crate) fn seen_of_library(&self) -> Option<f64> {
+        let library = self.candidates.iter().find(|candidate| candidate.server == Server::Library)?;
+        Some(library.best()? / self.unlearned.1)
+    }
+
+    /// So many times as long as who serves the MPI's own has taken elsewhere: it is not expected to take less here, as long as nobody knows.
+    pub(crate) fn expect_of_library(&mut self, elsewhere: f64) {
+        let is_library = |candidate: &&mut Candidate| candidate.server == Server::Library;
+        if let Some(library) = self.candidates.iter_mut().find(is_library) {
+            library.expected = library.expected.max(elsewhere);
+        }
     }
 
     /// Who else might serve, with how many times as long as the [first one](Trial::unlearned) they are expected to take.
@@ -293,14 +318,33 @@ impl Trial {
         self.calls += calls;
         if self.settlements > 0 {
             self.settled_calls += calls;
+        }
+        // What is tried counts by itself.
+        if !self.was_timed {
             self.gained += calls as f64 * self.gain();
         }
+    }
+
+    /// Seconds that all calls took, as far as that is known.
+    pub(crate) fn taken(&self) -> f64 {
+        self.calls as f64 * self.a_call().unwrap_or(0.0)
+    }
+
+    /// What it has cost so far, or will have when everything is told, beyond what it has gained.
+    pub(crate) fn net(&self) -> f64 {
+        self.spent + self.promised - self.gained
+    }
+
+    /// Whether it is tried who is faster than who is not slower than the MPI's own.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.field != Field::Library
     }
 
     /// Who serves the next call, where so many seconds may be spent now; it is asked again after that many further calls at most.
     pub(crate) fn next(&mut self, left: f64, most: u64) -> Turn {
         let turn = self.decide(left);
         let turn = Turn { rest: turn.rest.min(most).min(MOST_REST), ..turn };
+        self.was_timed = turn.timed.is_some();
         if turn.timed.is_some() {
             self.untold += 1;
             self.candidates[turn.candidate].tried += 1;
@@ -329,6 +373,7 @@ impl Trial {
                     if self.cost(0) > left {
                         return self.paused();
                     }
+                    self.promised += self.cost(0);
                     self.stage = Stage::Round { number: 0, had: 0 };
                 }
                 Stage::Round { number, had } => {
@@ -340,6 +385,7 @@ impl Trial {
                     if self.waits() || self.cost(number + 1) > left {
                         return self.paused();
                     }
+                    self.promised += self.cost(number + 1);
                     self.stage = Stage::Round { number: number + 1, had: 0 };
                 }
                 Stage::Settled => {
