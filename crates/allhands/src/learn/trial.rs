@@ -43,6 +43,8 @@ impl Pace {
 const SLACK: [(usize, f64); 6] = [(0, 10.0), (1, 2.0), (2, 1.5), (4, 1.25), (8, 1.12), (16, 1.0)];
 /// From so many rounds on medians are compared; before, the fastest runs: what disturbs a run makes it longer.
 const ROUNDS_OF_MEDIANS: usize = 4;
+/// The MPI's own is not compared for longer than that before others are thought of.
+const ROUNDS_OF_THE_LIBRARY: usize = 8;
 /// Who takes no more than this beside the other, as far as one can tell, may be the faster one.
 const CLOSE: f64 = 0.97;
 /// After so many rounds somebody who is this much faster serves at once.
@@ -471,7 +473,8 @@ impl Trial {
         let (known, measured) = (&mut self.candidates[candidate], told.unwrap_or(usual));
         if kind != TurnKind::Look {
             let longer = seconds * (1.0 - usual / measured);
-            self.spent += if self.beside { seconds } else { longer.max(0.0) };
+            // Runs take longer or shorter than usual by chance, too, which is not spent.
+            self.spent = (self.spent + if self.beside { seconds } else { longer }).max(0.0);
         }
         match kind {
             TurnKind::Look => self.looks.push((size, seconds)),
@@ -565,7 +568,8 @@ impl Trial {
             return self.go_on(rounds);
         }
         let heard = on.iter().all(|&index| index == 0 || 2 * self.times(index).len() >= ROUNDS_OF_MEDIANS);
-        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS && heard, rounds >= self.pace.most_rounds);
+        let most = if self.field == Field::Library { ROUNDS_OF_THE_LIBRARY } else { usize::MAX };
+        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS && heard, rounds >= self.pace.most_rounds.min(most));
         // How many times as long as who serves somebody takes, in the same rounds.
         let beside = |index: usize| self.ratio(index, self.serving).median;
         let best = match many {
