@@ -183,6 +183,16 @@ fn who_is_hopeless_has_one_turn_or_two() {
 }
 
 #[test]
+fn who_takes_three_times_as_long_has_no_third_turn_where_telling_times_is_cheap_beside_that() {
+    let mut ranks = Ranks { exchange: Duration::from_micros(2500), ..Ranks::new(2, Pace::USUAL) };
+    let mut calls = 0;
+    while calls < 1000 {
+        calls += ranks.call(&subject(8), 1000 - calls, &mut |_, who| [12e-3, 13e-3, 14e-3, 37e-3][who]);
+    }
+    assert!((1..=2).contains(&ranks.served[3]), "{:?}", ranks.served);
+}
+
+#[test]
 fn load_that_comes_and_goes_changes_nothing() {
     // Times as they were recorded in jobs beside which another process computed for a third of the time: calls take up to eight times
     // as long then, whoever serves.

@@ -439,7 +439,9 @@ impl Trial {
     /// What a round is expected to cost, in seconds.
     fn cost(&self, number: usize) -> f64 {
         let usual = self.usual.unwrap_or(0.0);
-        let best = self.candidates.iter().filter_map(|candidate| candidate.best()).fold(f64::INFINITY, f64::min);
+        // Who serves has no first run to be compared with.
+        let best = self.candidates.iter().filter_map(|candidate| candidate.best());
+        let best = best.fold(self.usual.unwrap_or(f64::INFINITY), f64::min);
         let expected = |index: &usize| {
             let candidate = &self.candidates[*index];
             let factor = candidate.best().map_or(candidate.expected, |own| own / best.min(own));
