@@ -283,11 +283,11 @@ impl Learner {
         self.ledger.left(self.topics.iter().map(Topic::net).sum(), self.in_collectives())
     }
 
-    /// Seconds that may be spent on a subject. Who may be faster than the MPI's own is looked for with its own share, so that what others have not had yet, a try of the MPI's own, is paid
-    /// for first.
+    /// Seconds that may be spent on a subject. A try of the MPI's own may take all that is left, other candidates the share of the subject's own calls, so that they do not keep other
+    /// subjects from theirs.
     fn left_for(&self, number: usize) -> f64 {
         let (left, topic) = (self.left(), &self.topics[number]);
-        if !topic.trial.is_ahead() {
+        if !topic.trial.is_through_with_library() {
             return left;
         }
         let all = self.in_collectives();

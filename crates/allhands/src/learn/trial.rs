@@ -337,8 +337,8 @@ impl Trial {
         self.spent + self.promised - self.gained
     }
 
-    /// Whether it is tried who is faster than who is not slower than the MPI's own.
-    pub(crate) fn is_ahead(&self) -> bool {
+    /// Whether the MPI's own has had its turns, or can have none.
+    pub(crate) fn is_through_with_library(&self) -> bool {
         self.field != Field::Library
     }
 
