@@ -17,7 +17,7 @@ use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
 use crate::job::Obstacle;
-use crate::learn::{Lessons, Memory, Setting};
+use crate::learn::{Lessons, Setting};
 use crate::plan::PlanState;
 use crate::progress::Helper;
 use crate::store::PlanStore;
@@ -58,14 +58,9 @@ pub(crate) struct Origin {
 impl Origin {
     /// Keeps what was learned for the next job.
     fn keep_lessons(&self, transport: &str) {
-        let cells = self.lessons.lock().unwrap_or_else(PoisonError::into_inner).cells();
-        if cells.is_empty() {
-            return;
-        }
-        let memory = Memory::of(&self.learning, transport);
-        let kept = memory.map_or(Ok(()), |memory| memory.keep(cells, self.evidence.fitted_machine().as_ref()));
-        if let Err(fact) = kept {
-            crate::log::say(fact);
+        let lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lessons.all.is_empty() {
+            lessons.keep(&self.learning, transport, self.evidence.fitted_machine().as_ref());
         }
     }
 }

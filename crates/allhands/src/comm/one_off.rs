@@ -103,13 +103,14 @@ impl Comm {
     ) -> Result<()> {
         let _inside = self.rank.enter();
         let About { root, graph } = about.into();
-        let identity = op.as_ref().map(Op::identity);
-        let operation = op.as_ref().map(|op| match op.identity().0 {
-            Some(operation) => RawOperation::Predefined(operation),
-            None => RawOperation::Own { bytes: size_of::<T>(), commutative: op.commutative() },
+        let operation = op.as_ref().map(|op| match op.identity() {
+            (Some(operation), _) => (RawOperation::Predefined(operation), None),
+            (None, address) => {
+                (RawOperation::Own { bytes: size_of::<T>(), commutative: op.commutative() }, Some(address))
+            }
         });
+        let (operation, own_operation) = operation.map_or((None, None), |(operation, own)| (Some(operation), own));
         let call = RawCall { collective, amount, element: T::TYPE, operation, root, graph };
-        let own_operation = identity.filter(|(known, _)| known.is_none()).map(|(_, address)| address);
         let call = Call { shape: Shape { call, own_operation }, op: op.as_ref() };
         let found = self.one_offs.borrow_mut().shapes.find(&call.shape);
         let slot = match found {

@@ -1,8 +1,9 @@
 //! What communicators have learned: for a report, and for the next job.
 
+use allhands_model::Machine;
 use allhands_schedule::Topology;
 
-use super::Lesson;
+use super::{Lesson, Memory, Setting};
 use crate::tuning::Cell;
 
 /// What was learned on communicators of one shape.
@@ -18,14 +19,27 @@ pub struct Learned {
 
 /// What was learned in a job, as far as this rank took part in it.
 ///
-/// ```no_run
-/// # use allhands::{Topology, learn::Lessons, raw::RawComm};
-/// # fn example(comm: &RawComm) {
+/// ```
+/// use allhands::learn::{Lesson, Lessons};
+/// use allhands::{Server, Time, Topology};
+/// # use allhands_schedule::Collective;
+/// let time = |algorithm: &str, median_us| Time { algorithm: algorithm.into(), median_us, p10_us: median_us, p90_us: median_us, samples: 8 };
+/// let lesson = Lesson {
+///     collective: Collective::Allreduce,
+///     bytes: Some(64),
+///     calls: 1000,
+///     server: Server::Library,
+///     tried: vec![time("mpi", 2.0), time("nap", 3.0)],
+///     settled: true,
+///     gained: 1e-3,
+///     spent: 1e-5,
+/// };
 /// let mut lessons = Lessons::default();
-/// lessons.add(comm.topology(), comm.lessons());
+/// lessons.add(&Topology::regular(2, 4)?, (vec![lesson], 2e-5));
 /// let (gained, spent) = lessons.sums();
-/// println!("gained {gained} s, spent {spent} s on learning");
-/// # }
+/// assert!(gained > spent && lessons.all[0].ranks == 8);
+/// assert_eq!(lessons.cells()[0].times.len(), 2); // for the next job
+/// # Ok::<(), allhands_schedule::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Lessons {
@@ -65,6 +79,20 @@ impl Lessons {
             (gained + learned.lesson.gained, spent + learned.lesson.spent)
         };
         self.all.iter().fold((0.0, self.aside), add)
+    }
+
+    /// Keeps them for the next job, with the machine that was found; what keeps it from that is said, and ends nothing.
+    ///
+    /// ```
+    /// use allhands::learn::{Lessons, Setting};
+    /// Lessons::default().keep(&Setting::Off, "MPICH 5", None); // nowhere
+    /// ```
+    pub fn keep(&self, setting: &Setting, transport: &str, machine: Option<&Machine>) {
+        if let Some(memory) = Memory::of(setting, transport)
+            && let Err(fact) = memory.keep(self.cells(), machine)
+        {
+            crate::log::say(fact);
+        }
     }
 
     /// In the form of a tuning file: where several were tried, often enough, for calls of one class of sizes.

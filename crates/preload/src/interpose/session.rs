@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use allhands::learn::Memory;
 use allhands_call::locks::try_lock;
 use allhands_call::{CallDescription, Caller, Outcome, Unserved};
 use allhands_mpi::{Handle, Mpi};
@@ -170,11 +169,7 @@ impl Session {
     /// Keeps what was learned for the next job, as far as this rank took part in it.
     fn keep(&self, lessons: &JobLessons) {
         let machine = lessons.facts.as_ref().and_then(|facts| facts.machine.as_ref());
-        if let Some(memory) = Memory::of(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi))
-            && let Err(fact) = memory.keep(lessons.learned.cells(), machine)
-        {
-            allhands::raw::say(fact);
-        }
+        lessons.learned.keep(&self.job.settings.learn, &allhands::raw::transport(self.job.mpi), machine);
     }
 
     /// Whether the MPI serves a collective anyway, and nobody wants to know more about its calls.
