@@ -3,6 +3,7 @@
 //! The decision rests on what all ranks know alike: the problem, the class of its size, and evidence that rank 0 has read for all.
 
 mod between;
+mod typical;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use crate::learn::LEARN;
 use crate::node::Notebook;
 use crate::server::Server;
 use crate::tuning::Tuning;
+use typical::{VERY_UNEQUAL, skew, typical};
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
 ///
@@ -154,6 +156,7 @@ struct Question {
     commutative: bool,
     identical: bool,
     class: usize,
+    skew: usize,
     library: bool,
     allowance: Allowance,
     graph: Option<Arc<Graph>>,
@@ -162,10 +165,11 @@ struct Question {
 impl Question {
     /// Tells it from others, on every rank alike.
     fn key(&self) -> [u64; 2] {
-        let Question { seating, collective, commutative, identical, class, library, allowance, graph } = self;
+        let Question { seating, collective, commutative, identical, class, skew, library, allowance, graph } = self;
         let graph = graph.as_ref().map(|graph| (graph.edges(), graph.fingerprint()));
-        let asked =
-            format!("{seating:x} {collective} {commutative} {identical} {class} {library} {allowance:?} {graph:?}");
+        let asked = format!(
+            "{seating:x} {collective} {commutative} {identical} {class} {skew} {library} {allowance:?} {graph:?}"
+        );
         [asked.bytes().collect::<Vec<_>>(), asked.bytes().rev().collect()].map(allhands_schedule::hash)
     }
 }
@@ -388,7 +392,7 @@ impl Evidence {
 
     /// The algorithm for a problem with blocks, or a vector, of so many bytes, where ranks of a node share memory. Sizes between two
     /// halves of a power of two (6 and 8, 8 and 12 bytes) are decided alike, as the larger; so are all roots, and all counts
-    /// of the same mean.
+    /// of the same mean, of an allgatherv and a reduce_scatter those whose largest is about as many times the mean.
     pub fn decide(&self, problem: &Problem, bytes: usize) -> Result<Decision> {
         self.decide_within(problem, bytes, Allowance::default())
     }
@@ -418,6 +422,7 @@ impl Evidence {
             commutative: problem.reduction.commutative,
             identical: problem.reduction.identical,
             class: size(bytes, able.allowance),
+            skew: skew(problem),
             library: able.library,
             allowance: able.allowance,
             graph: problem.graph.clone(),
@@ -564,7 +569,8 @@ impl Evidence {
     }
 
     fn think(&self, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
-        let told = self.measured(problem, bytes, able).or_else(|| self.between(problem, bytes, able));
+        let measured = || self.measured(problem, bytes, able).or_else(|| self.between(problem, bytes, able));
+        let told = if skew(problem) < VERY_UNEQUAL { measured() } else { None };
         told.map_or_else(|| self.modelled(problem, bytes, able), Ok)
     }
 
@@ -611,9 +617,9 @@ impl Evidence {
 
     /// All that the model puts among the best and that can serve, the best first.
     fn ranked(&self, problem: &Problem, bytes: usize, able: Abilities) -> Vec<Ranked> {
-        let typical = typical(problem);
+        let (typical, block) = typical(problem, bytes);
         let machine = self.machine_for(&typical.topology);
-        let ranked = best_choices(&typical, Amount::bytes(bytes as u64), &machine, able.allowance).unwrap_or_default();
+        let ranked = best_choices(&typical, block, &machine, able.allowance).unwrap_or_default();
         // The counts and the root of this call are looked at here.
         let serves = |choice: &Choice| {
             choice.prepare(problem).is_ok_and(|prepared| able.allowance.permits(&prepared, amount(problem, bytes)))
@@ -636,11 +642,6 @@ impl Evidence {
             ),
         }
     }
-}
-
-/// The same problem with equal blocks, and a root that stands for all.
-fn typical(problem: &Problem) -> Problem {
-    Problem { counts: Vec::new(), root: 0, topology: problem.topology.on_nodes(), ..problem.clone() }
 }
 
 impl Decision {

@@ -1,5 +1,7 @@
 //! Where blocks lie in memory, in bytes, once counts are known.
 
+use std::ops::Range;
+
 use allhands_schedule::{Collective, Problem, Space};
 
 use crate::error::{Error, Result};
@@ -56,7 +58,7 @@ pub(crate) struct Layout<'a> {
     blocks: usize,
     element: usize,
     amount: &'a Amount,
-    /// Where each block begins in a vector of all blocks, and where the last one ends; empty where blocks are equal, or not all known.
+    /// Where what each count is of begins in a vector of all, and where the last one ends; empty where blocks are equal, or not all known.
     starts: Vec<usize>,
     /// The same of the blocks of the caller's input and output, where these are not all blocks.
     input_starts: Vec<usize>,
@@ -109,12 +111,22 @@ impl<'a> Layout<'a> {
     /// How many elements a block has.
     pub(crate) fn elements(&self, block: usize) -> usize {
         match self.amount {
-            Amount::Listed(counts) => counts[block],
             // Nothing is made of blocks that are not known: `check` refuses it.
             Amount::Own { carried, .. } => known(carried, block).unwrap_or(0),
-            Amount::Each(all) if self.cuts() => all / self.blocks + usize::from(block < all % self.blocks),
-            Amount::Each(one) => *one,
+            Amount::Each(all) if self.cuts() => part(*all, self.blocks, block).len(),
+            Amount::Listed(_) | Amount::Each(_) => self.piece(block).len(),
         }
+    }
+
+    /// What a block is of the rank's, or of the pair's, from whose beginning elements are counted: all of it, or a piece.
+    fn piece(&self, block: usize) -> Range<usize> {
+        let pieces = self.problem.pieces(self.blocks);
+        let whole = match self.amount {
+            Amount::Listed(counts) => counts[block / pieces],
+            Amount::Each(one) => *one,
+            Amount::Own { .. } => 0,
+        };
+        part(whole, pieces, block % pieces)
     }
 
     /// Whether the algorithm cuts one vector into blocks.
@@ -125,11 +137,16 @@ impl<'a> Layout<'a> {
     /// Where a block begins in a vector of all blocks, in elements.
     fn start(&self, block: usize) -> usize {
         match self.amount {
-            Amount::Listed(_) => self.starts[block],
             Amount::Own { .. } => 0,
-            Amount::Each(all) if self.cuts() => block * (all / self.blocks) + block.min(all % self.blocks),
-            Amount::Each(one) => block * one,
+            Amount::Each(all) if self.cuts() => part(*all, self.blocks, block).start,
+            Amount::Listed(_) => self.starts[block / self.problem.pieces(self.blocks)] + self.piece(block).start,
+            Amount::Each(one) => block / self.problem.pieces(self.blocks) * one + self.piece(block).start,
         }
+    }
+
+    /// Where what a rank contributes begins in an output of what all do, in bytes.
+    pub(crate) fn first_of(&self, rank: usize) -> usize {
+        self.own(Space::Output, rank * self.problem.pieces(self.blocks)).at
     }
 
     /// How many elements the caller's input or output has.
@@ -153,8 +170,8 @@ impl<'a> Layout<'a> {
         }
         let block = self.block_at(space, position);
         let at = match (self.problem.collective.family(), space) {
-            (Collective::Allgather | Collective::Gather, Space::Input) => 0,
-            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 0,
+            (Collective::Allgather | Collective::Gather, Space::Input)
+            | (Collective::ReduceScatter | Collective::Scatter, Space::Output) => self.piece(block).start,
             _ if by_position(self.problem.collective) => position * self.elements(block),
             _ => self.start(block),
         };
@@ -174,6 +191,12 @@ impl<'a> Layout<'a> {
     pub(crate) fn scratch_len(&self, position: usize) -> usize {
         self.elements(position % self.blocks) * self.element
     }
+}
+
+/// One of `parts` of so many elements, the larger ones first.
+fn part(elements: usize, parts: usize, number: usize) -> Range<usize> {
+    let start = |number: usize| number * (elements / parts) + number.min(elements % parts);
+    start(number)..start(number + 1)
 }
 
 /// Whether a rank's blocks are some of all, and lie one after the other.

@@ -569,11 +569,13 @@ impl<'a> Compiler<'a> {
 
     /// Where the input is when the caller has put it into the output.
     fn in_place(&self, input: Bytes) -> Bytes {
-        match self.problem.collective.family() {
-            Collective::Allgather => self.layout.own(Space::Output, self.rank),
-            Collective::Gather if self.rank == self.problem.root => self.layout.own(Space::Output, self.rank),
-            _ => input,
-        }
+        let among_all = match self.problem.collective.family() {
+            Collective::Allgather => true,
+            Collective::Gather => self.rank == self.problem.root,
+            _ => false,
+        };
+        let place = if among_all { self.layout.first_of(self.rank) } else { 0 };
+        Bytes { at: place + input.at, ..input }
     }
 }
 

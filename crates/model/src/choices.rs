@@ -15,7 +15,7 @@ pub struct Ranked {
     pub choice: Choice,
     /// How long it takes.
     pub seconds: f64,
-    /// Whether it was simulated; otherwise the time is a quick estimate from a few ranks' rounds.
+    /// Whether it was simulated; otherwise the time is a quick estimate from a few ranks' rounds, with an allowance for what that does not see.
     pub simulated: bool,
 }
 
@@ -180,7 +180,7 @@ struct Effort {
 
 impl Effort {
     /// A second or less.
-    const ORDINARY: Effort = Effort { work: 1 << 20, of_each: 8, blocks_tried: 2, improved: 3, tried: 32 };
+    const ORDINARY: Effort = Effort { work: 1 << 21, of_each: 8, blocks_tried: 2, improved: 3, tried: 32 };
     /// A minute or more.
     const GREAT: Effort = Effort { work: 1 << 26, of_each: 64, blocks_tried: 6, improved: 12, tried: 1 << 10 };
 }
@@ -194,6 +194,9 @@ const MOST_BLOCKS: u64 = 512;
 const SHORTEST_BCAST_THROUGH_MEMORY: u64 = 8192;
 /// What takes so much longer than the best, by the quick estimate, is not simulated: its [`Ranked::seconds`] are an estimate.
 pub const HOPELESS: f64 = 2.5;
+
+/// What was only estimated serves in place of what was simulated if it promises to be faster by this.
+const GUESSED: f64 = 1.25;
 
 struct Search<'a> {
     problem: &'a Problem,
@@ -252,20 +255,39 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// A setting that can serve, with its time by formula; where blocks follow one another, with as many of them as suit the amount best.
+    /// A setting that can serve, with its time at first sight; where blocks follow one another, with as many of them as suit the amount best.
     fn in_blocks(&self, choice: Choice) -> Vec<(f64, Prepared)> {
-        let most = (self.amount.bytes / SHORTEST_BLOCK).clamp(1, MOST_BLOCKS) as usize;
-        let blocks = (0..).map(|power| 1 << power).take_while(|blocks| *blocks <= most).flat_map(|n| [n, n + n / 2]);
-        let mut settings: Vec<Choice> = blocks.filter_map(|blocks| choice.with_blocks_in_turn(blocks)).collect();
+        let mut settings = match choice.blocks_in_turn() {
+            Some(_) => self.numbers_of_blocks().filter_map(|blocks| choice.with_blocks_in_turn(blocks)).collect(),
+            None => Vec::new(),
+        };
         if settings.is_empty() {
             settings.push(choice);
         }
         let able = settings.iter().filter_map(|choice| self.prepare(choice));
-        let mut timed: Vec<(f64, Prepared)> =
-            able.map(|prepared| (self.quick_estimate.formula(&prepared), prepared)).collect();
+        let mut timed: Vec<(f64, Prepared)> = able.map(|prepared| (self.at_first_sight(&prepared), prepared)).collect();
         sort_by(&mut timed, |timed| timed.0);
         timed.truncate(self.effort.blocks_tried);
         timed
+    }
+
+    /// How many blocks may be worth it: of a vector, or of what a rank has where others have less. Where all have the same they are blocks already.
+    fn numbers_of_blocks(&self) -> impl Iterator<Item = usize> + use<> {
+        let (longest, least) = match self.problem.counts.iter().max() {
+            _ if self.problem.collective.cuts() => (self.amount.bytes, 1),
+            Some(largest) => (self.amount.bytes.saturating_mul(*largest as u64), 2),
+            None => (0, 2),
+        };
+        let most = (longest / SHORTEST_BLOCK).clamp(1, MOST_BLOCKS) as usize;
+        let powers = (0..).map(|power| 1 << power).take_while(move |blocks| *blocks <= most);
+        powers.flat_map(|blocks| [blocks, blocks + blocks / 2]).filter(move |blocks| *blocks >= least)
+    }
+
+    /// By formula, which takes blocks for equal; how many pieces suit those that are not is seen by walking.
+    fn at_first_sight(&self, prepared: &Prepared) -> f64 {
+        let cut = self.problem.pieces(prepared.blocks()) > 1;
+        let walk = if cut && !self.problem.counts.is_empty() { self.quick_estimate.walk(prepared) } else { None };
+        walk.map_or_else(|| self.quick_estimate.formula(prepared), |walk| walk.seconds)
     }
 
     /// What the reduction asks for is looked at before the schedule, because a refusal looks for others that would do.
@@ -340,11 +362,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Best first. A quick estimate sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked.
+    /// Best first. A quick estimate sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked, and for
+    /// [`GUESSED`] at least.
     fn ranked(&self) -> Vec<Ranked> {
         let wrong =
             |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.quick_estimate);
-        let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(1.0, f64::max);
+        let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(GUESSED, f64::max);
         let rank = |candidate: &Candidate| {
             Some(Ranked {
                 choice: candidate.prepared.choice()?.clone(),

@@ -53,7 +53,7 @@ impl<'a> QuickEstimate<'a> {
         }
         let Cost { steps, messages, blocks, .. } = prepared.cost();
         let one_node = self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1;
-        let bytes = blocks as u64 * self.sizes(prepared).unit;
+        let bytes = (blocks as f64 * self.mean_block(prepared)) as u64;
         let protocol = self.levels[usize::from(one_node)].protocol(bytes / messages.max(1) as u64);
         let work = if self.problem.collective.reduces() { self.machine.combine } else { 0.0 };
         let latency = protocol.latency - protocol.overhead;
@@ -62,30 +62,31 @@ impl<'a> QuickEstimate<'a> {
         let alone = steps as f64 * latency + ports + work * bytes as f64;
         // Where regions play no part, all ranks of a node send as much.
         let two_levels = has_levels(prepared);
-        let together = if two_levels { 1 } else { self.problem.topology.region_sizes(1).1 };
-        alone.max(protocol.injection * bytes as f64 * together as f64)
+        let together = if two_levels { 1.0 } else { self.node_size() };
+        alone.max(protocol.injection * bytes as f64 * together)
     }
 
     /// The same where so many blocks follow one another: the first goes all the way, the others come one after the other, each as
     /// soon as the busiest rank is through with the one before.
     fn pipelined(&self, prepared: &Prepared, in_turn: usize) -> f64 {
         let (Cost { steps, messages, blocks, .. }, in_turn) = (prepared.cost(), in_turn as f64);
-        let piece = self.sizes(prepared).unit;
-        let (far, near) = (self.levels[0].protocol(piece), self.levels[self.levels.len() - 1].protocol(piece));
+        let piece = self.mean_block(prepared);
+        let level = |depth: usize| self.levels[depth].protocol(piece as u64);
+        let (far, near) = (level(0), level(self.levels.len() - 1));
         // Where regions play no part, all ranks of a node send as much, and most of it far.
         let two_levels = has_levels(prepared);
-        let (inside, together) = if two_levels { (near, 1) } else { (far, self.problem.topology.region_sizes(1).1) };
+        let (inside, together) = if two_levels { (near, 1.0) } else { (far, self.node_size()) };
         let depth = (steps as f64 - in_turn).max(0.0);
         // Where regions divide a block, its pieces leave together, and the last waits for the others.
         let burst = if two_levels { far.injection * self.amount.bytes as f64 / in_turn } else { 0.0 };
-        let way = depth * (far.latency + far.per_byte * piece as f64 + burst);
-        let sent = blocks as f64 / in_turn * piece as f64;
+        let way = depth * (far.latency + far.per_byte * piece + burst);
+        let sent = blocks as f64 / in_turn * piece;
         let port = inside.latency + messages as f64 / in_turn * inside.overhead + inside.per_byte * sent;
-        way + in_turn * port.max(far.injection * sent * together as f64)
+        way + in_turn * port.max(far.injection * sent * together)
     }
 
-    /// Seconds that the slowest of a few ranks needs for its own rounds, and its node for what it sends far; none if their
-    /// schedules are too long to be made.
+    /// Seconds that the slowest of a few ranks needs for its own rounds, and its node for what it sends far: the root's, where there is one.
+    /// None if their schedules are too long to be made.
     pub(crate) fn walk(&self, prepared: &Prepared) -> Option<Walk> {
         let Cost { messages, blocks, .. } = prepared.cost();
         let family = self.problem.collective.family();
@@ -94,9 +95,9 @@ impl<'a> QuickEstimate<'a> {
             return None;
         }
         let sizes = self.sizes(prepared);
-        let ranks = self.sample();
         let mut walk = Walk { seconds: 0.0, work: 1 };
-        let mut injected = 0.0;
+        let ranks = self.sample();
+        let mut injected = Vec::with_capacity(ranks.len());
         // The slowest of each round.
         let mut slowest: Vec<f64> = Vec::new();
         for &rank in &ranks {
@@ -106,14 +107,51 @@ impl<'a> QuickEstimate<'a> {
             slowest.iter_mut().zip(&alone).for_each(|(slowest, alone)| *slowest = alone.max(*slowest));
             walk.seconds = walk.seconds.max(alone.iter().sum());
             walk.work = walk.work.max(work(&schedule));
-            injected += far / ranks.len() as f64;
+            injected.push(far[0]);
         }
         if in_turn(prepared).is_some() {
             // In a pipeline everybody is in the same round, and waits for the others.
             walk.seconds = slowest.iter().sum();
         }
-        walk.seconds = walk.seconds.max(injected * self.problem.topology.region_sizes(1).1 as f64);
+        let of_node = match self.problem.collective.rooted() {
+            true => self.border_of_root(prepared, &sizes),
+            false => mean(&injected) * self.node_size(),
+        };
+        walk.seconds = walk.seconds.max(of_node);
         Some(walk)
+    }
+
+    /// Seconds for which the root's node sends to others, or takes in: what everybody gets nobody sends in its place.
+    fn border_of_root(&self, prepared: &Prepared, sizes: &Sizes<'_>) -> f64 {
+        let topology = &self.problem.topology;
+        let root = topology.seat_of(self.problem.root);
+        let seats = match topology.depth() {
+            0 => root..root + 1,
+            _ => topology.region(1, topology.region_of_seat(1, root)),
+        };
+        let mut border = [0.0; 2];
+        for seat in seats {
+            let (_, far) = self.rounds(&prepared.rank(topology.rank_at(seat)), sizes);
+            border = [border[0] + far[0], border[1] + far[1]];
+        }
+        border[0].max(border[1])
+    }
+
+    /// On a flat topology every rank is a node.
+    fn node_size(&self) -> f64 {
+        let topology = &self.problem.topology;
+        if topology.depth() == 0 { 1.0 } else { topology.region_sizes(1).1 as f64 }
+    }
+
+    /// The bytes of a block, on average.
+    fn mean_block(&self, prepared: &Prepared) -> f64 {
+        match self.problem.counts.is_empty() {
+            true => self.sizes(prepared).unit as f64,
+            false => {
+                let all = self.problem.counts.iter().map(|count| *count as f64).sum::<f64>();
+                self.amount.bytes as f64 * all / prepared.blocks().max(1) as f64
+            }
+        }
     }
 
     fn sizes(&self, prepared: &Prepared) -> Sizes<'a> {
@@ -132,9 +170,9 @@ impl<'a> QuickEstimate<'a> {
         seats.into_iter().map(|seat| self.problem.topology.rank_at(seat)).collect()
     }
 
-    /// Seconds of each of a rank's rounds, and seconds for which it keeps its node from injecting.
-    fn rounds(&self, schedule: &Schedule, sizes: &Sizes<'_>) -> (Vec<f64>, f64) {
-        let (mut each, mut injected) = (Vec::with_capacity(schedule.rounds.len()), 0.0);
+    /// Seconds of each of a rank's rounds, and those for which it keeps its node from injecting and, where that is limited, from taking in.
+    fn rounds(&self, schedule: &Schedule, sizes: &Sizes<'_>) -> (Vec<f64>, [f64; 2]) {
+        let (mut each, mut injected) = (Vec::with_capacity(schedule.rounds.len()), [0.0; 2]);
         let rank = schedule.rank;
         for round in &schedule.rounds {
             let mut alone = 0.0;
@@ -154,7 +192,8 @@ impl<'a> QuickEstimate<'a> {
                 busy[way] = if self.machine.ports.is_some() { busy[way] + time } else { busy[way].max(time) };
                 combined += if combines { bytes } else { 0 };
                 copied += if level == 0 && !combines && sizes.scattered(rank, spans) { bytes } else { 0 };
-                injected += if level == 0 && way == 0 { protocol.injection * bytes as f64 } else { 0.0 };
+                let limited = level == 0 && (way == 0 || self.machine.flows);
+                injected[way] += if limited { protocol.injection * bytes as f64 } else { 0.0 };
             }
             for local in &round.locals {
                 match local {
@@ -182,6 +221,10 @@ fn flow(protocol: &Protocol, bytes: u64, sends: bool) -> (f64, f64) {
     let taken = if protocol.rendezvous { 0.0 } else { protocol.overhead };
     let travels = (protocol.time(bytes) - protocol.overhead - taken).max(0.0);
     (travels, if sends { protocol.overhead } else { taken })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn work(schedule: &Schedule) -> usize {

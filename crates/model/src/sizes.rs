@@ -50,18 +50,20 @@ impl<'a> Sizes<'a> {
     pub(crate) fn new(problem: &'a Problem, blocks: usize, amount: Amount) -> Sizes<'a> {
         let cuts = problem.collective.cuts();
         let elements = amount.bytes / amount.element;
+        let pieces = problem.pieces(blocks) as u64;
         let (unit, rule) = if cuts && blocks > 0 && !elements.is_multiple_of(blocks as u64) {
             (1, Rule::Cut { elements, element: amount.element })
         } else if cuts && blocks > 0 {
             (amount.bytes / blocks as u64, Rule::Equal)
-        } else if problem.counts.is_empty() {
-            (amount.bytes, Rule::Equal)
+        } else if problem.counts.is_empty() && elements.is_multiple_of(pieces) {
+            (amount.bytes / pieces, Rule::Equal)
+        } else if pieces > 1 {
+            // Of every rank's block the larger pieces first, which are one element larger.
+            let whole = |block: u64| problem.block_size((block / pieces) as usize) as u64 * elements;
+            let piece = |block| whole(block) / pieces + u64::from(block % pieces < whole(block) % pieces);
+            (amount.element, Rule::Listed { starts: starts_of((0..blocks as u64).map(piece)) })
         } else {
-            let mut starts = vec![0];
-            for (block, count) in problem.counts.iter().enumerate() {
-                starts.push(starts[block] + *count as u64);
-            }
-            (amount.bytes, Rule::Listed { starts })
+            (amount.bytes, Rule::Listed { starts: starts_of(problem.counts.iter().map(|count| *count as u64)) })
         };
         Sizes { problem, blocks, unit, rule }
     }
@@ -130,6 +132,15 @@ impl<'a> Sizes<'a> {
     }
 }
 
+/// Where things of these weights begin, one after the other, and where the last one ends.
+fn starts_of(weights: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut starts = vec![0];
+    for weight in weights {
+        starts.push(starts[starts.len() - 1] + weight);
+    }
+    starts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +167,23 @@ mod tests {
         let weights = [0, 1, 2].map(|rank| sizes.weight(rank, &[Span::input(0, 1)]) * sizes.unit);
         assert_eq!(weights, [20, 0, 8]);
         assert_eq!(sizes.weight(1, &[Span::output(0, 3)]), 7);
+    }
+
+    #[test]
+    fn pieces_of_a_block_have_its_bytes_together() {
+        let problem = Problem::new(Collective::Allgatherv, Topology::flat(3).unwrap());
+        let weights = |problem: &Problem, bytes| {
+            let sizes = Sizes::new(problem, 12, Amount::bytes(bytes));
+            [0, 1, 2].map(|rank| {
+                let piece = |position| sizes.weight(rank, &[Span::input(position, 1)]) * sizes.unit;
+                assert_eq!((0..4).map(piece).sum::<u64>(), sizes.weight(0, &[Span::output(4 * rank, 4)]) * sizes.unit);
+                [0, 1, 2, 3].map(piece)
+            })
+        };
+        assert_eq!(weights(&problem, 64), [[16; 4]; 3]);
+        assert_eq!(weights(&problem, 8), [[8, 0, 0, 0]; 3]);
+        let unequal = problem.with_counts(vec![5, 0, 2]).unwrap();
+        assert_eq!(weights(&unequal, 8), [[16, 8, 8, 8], [0; 4], [8, 8, 0, 0]]);
     }
 
     #[test]

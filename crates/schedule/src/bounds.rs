@@ -112,7 +112,7 @@ fn busiest(problem: &Problem, blocks: usize) -> usize {
         Collective::Allreduce => share(2, p - 1, blocks, p),
         Collective::Barrier => 0,
         collective if collective.cuts() => blocks,
-        _ => p - 1,
+        _ => (p - 1) * problem.pieces(blocks),
     }
 }
 
@@ -125,7 +125,9 @@ fn busiest_far(problem: &Problem, blocks: usize) -> usize {
     }
     let (smallest, _) = topology.region_sizes(1);
     match problem.collective.family() {
-        Collective::Allgather | Collective::ReduceScatter => (p - smallest).div_ceil(smallest),
+        Collective::Allgather | Collective::ReduceScatter => {
+            ((p - smallest) * problem.pieces(blocks)).div_ceil(smallest)
+        }
         Collective::Alltoall => p - smallest,
         Collective::Allreduce => share(2, nodes - 1, blocks, p),
         Collective::Bcast | Collective::Reduce => {

@@ -328,7 +328,8 @@ impl Problem {
         self.graph.as_ref().map_or(0, |graph| graph.edges())
     }
 
-    /// How many blocks there are, where that is not the algorithm's to say: one for each rank, for each pair, or for each edge.
+    /// How many blocks there are, where that is not the algorithm's to say: one for each rank, for each pair, or for each edge. An algorithm
+    /// may cut each of an allgather or a reduce_scatter into as many [pieces](Problem::pieces).
     ///
     /// ```
     /// use allhands_schedule::{Collective, Problem, Topology};
@@ -347,6 +348,20 @@ impl Problem {
         }
     }
 
+    /// Into how many pieces the block of each rank is cut, one after the other, when there are `blocks` of all ranks together.
+    ///
+    /// ```
+    /// use allhands_schedule::{Collective, Problem, Topology};
+    /// let pieces = |collective| Problem::new(collective, Topology::flat(4).unwrap()).pieces(12);
+    /// assert_eq!([Collective::Allgatherv, Collective::Bcast].map(pieces), [3, 1]);
+    /// ```
+    pub fn pieces(&self, blocks: usize) -> usize {
+        match self.collective.family() {
+            Collective::Allgather | Collective::ReduceScatter => (blocks / self.ranks()).max(1),
+            _ => 1,
+        }
+    }
+
     /// How many positions a space the caller owns has on a rank, when vectors are cut into `blocks`.
     /// Scratch and shared memory have no bound of their own.
     pub fn extent(&self, space: Space, rank: usize, blocks: usize) -> usize {
@@ -355,10 +370,10 @@ impl Problem {
         match (self.collective.family(), space) {
             (_, Space::Scratch | Space::Shared) => usize::MAX,
             (Collective::Barrier, _) => 0,
-            (Collective::Allgather | Collective::Gather, Space::Input) => 1,
-            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => 1,
+            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => self.pieces(blocks),
+            (Collective::Gather, Space::Input) | (Collective::Scatter, Space::Output) => 1,
             (Collective::Gather, Space::Output) | (Collective::Scatter, Space::Input) => at_root(p),
-            (Collective::Allgather | Collective::Alltoall | Collective::ReduceScatter, _) => p,
+            (Collective::Alltoall, _) => p,
             (Collective::NeighborAllgather, Space::Input) => 1,
             (Collective::NeighborAllgather | Collective::NeighborAlltoall, space) => {
                 let degree = |graph: &Graph| match space {
@@ -378,8 +393,10 @@ impl Problem {
         let p = self.ranks();
         match (self.collective.family(), space) {
             (_, Space::Scratch | Space::Shared) => position % blocks.max(1),
-            (Collective::Allgather | Collective::Gather, Space::Input) => rank,
-            (Collective::ReduceScatter | Collective::Scatter, Space::Output) => rank,
+            (Collective::Allgather, Space::Input) | (Collective::ReduceScatter, Space::Output) => {
+                rank * self.pieces(blocks) + position
+            }
+            (Collective::Gather, Space::Input) | (Collective::Scatter, Space::Output) => rank,
             (Collective::Alltoall, Space::Input) => rank * p + position,
             (Collective::Alltoall, Space::Output) => position * p + rank,
             (Collective::NeighborAllgather, Space::Input) => rank,
@@ -395,16 +412,17 @@ impl Problem {
         }
     }
 
-    /// The rank that a block comes from; `None` where several contribute.
+    /// The rank that a block comes from, when there are `blocks`; `None` where several contribute.
     ///
     /// ```
     /// use allhands_schedule::{Collective, Problem, Topology};
-    /// let of = |collective| Problem::new(collective, Topology::flat(4).unwrap()).contributor(6);
+    /// let of = |collective| Problem::new(collective, Topology::flat(4).unwrap()).contributor(6, 16);
     /// assert_eq!([Collective::Alltoall, Collective::Bcast, Collective::Allreduce].map(of), [Some(1), Some(0), None]);
     /// ```
-    pub fn contributor(&self, block: usize) -> Option<usize> {
+    pub fn contributor(&self, block: usize, blocks: usize) -> Option<usize> {
         match self.collective.family() {
-            Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => Some(block),
+            Collective::Allgather => Some(block / self.pieces(blocks)),
+            Collective::Gather | Collective::NeighborAllgather => Some(block),
             Collective::Alltoall => Some(block / self.ranks()),
             Collective::NeighborAlltoall => self.graph.as_ref().map(|graph| graph.edge(block).from),
             Collective::Bcast | Collective::Scatter => Some(self.root),
@@ -412,7 +430,7 @@ impl Problem {
         }
     }
 
-    /// The size of a block in units of the counts: 1 each where counts are equal.
+    /// The size of a block that is not cut into pieces, in units of the counts: 1 each where counts are equal.
     pub fn block_size(&self, block: usize) -> usize {
         self.counts.get(block).copied().unwrap_or(1)
     }

@@ -623,20 +623,31 @@ impl Prepared {
 }
 
 /// An allgather: the rank's own block goes into place, then the movement.
-pub(crate) fn gather(mut movement: Vec<Round>, rank: usize) -> Vec<Round> {
+pub(crate) fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
+    gather_pieces(movement, rank, 1)
+}
+
+/// The same where the block of each rank is so many pieces.
+pub(crate) fn gather_pieces(mut movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
     let mut first = Round::default();
-    first.copy(Span::input(0, 1), Span::output(rank, 1));
+    first.copy(Span::input(0, pieces), Span::output(rank * pieces, pieces));
     movement.insert(0, first);
     movement
 }
 
 /// A reduce_scatter: the movement, reversed.
 pub(crate) fn scatter(movement: Vec<Round>, rank: usize) -> Vec<Round> {
-    own_apart(reverse(movement, rank, &[Span::output(rank, 1)]), rank)
+    scatter_pieces(movement, rank, 1)
+}
+
+/// The same where the block of each rank is so many pieces.
+pub(crate) fn scatter_pieces(movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
+    own_apart(reverse(movement, rank, &[Span::output(rank * pieces, pieces)]), rank, pieces)
 }
 
 /// What is not the rank's own block is in scratch while it is combined.
-pub(crate) fn own_apart(reversed: Vec<Round>, rank: usize) -> Vec<Round> {
+pub(crate) fn own_apart(reversed: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
+    let own = rank * pieces..(rank + 1) * pieces;
     embed(
         reversed,
         |peer| peer,
@@ -644,12 +655,11 @@ pub(crate) fn own_apart(reversed: Vec<Round>, rank: usize) -> Vec<Round> {
             if span.space != Space::Output {
                 return push_span(spans, span);
             }
-            let below = span.first.min(rank)..span.end().min(rank);
-            let above = span.first.max(rank + 1)..span.end().max(rank + 1);
+            let below = span.first.min(own.start)..span.end().min(own.start);
+            let inside = span.first.clamp(own.start, own.end)..span.end().clamp(own.start, own.end);
+            let above = span.first.max(own.end)..span.end().max(own.end);
             push_span(spans, Span::scratch(below.start, below.len()));
-            if (span.first..span.end()).contains(&rank) {
-                push_span(spans, Span::output(0, 1));
-            }
+            push_span(spans, Span::output(inside.start - own.start, inside.len()));
             push_span(spans, Span::scratch(above.start, above.len()));
         },
     )

@@ -26,10 +26,11 @@ proptest! {
     }
 
     #[test]
-    fn any_order_of_sizes_is_correct(sizes in prop::collection::vec(0usize..1000, 1..40)) {
+    fn any_sizes_are_correct(sizes in prop::collection::vec(0usize..1000, 1..40)) {
         for (collective, algorithm) in [
             (Collective::Allgatherv, "bruck:radix=2:order=sizes"), (Collective::Allgatherv, "circulant:order=sizes"),
             (Collective::ReduceScatter, "cyclic-shift:order=sizes"), (Collective::ReduceScatter, "circulant:order=sizes"),
+            (Collective::Allgatherv, "circulant:blocks=4"), (Collective::ReduceScatter, "circulant:blocks=7"),
         ] {
             let problem = Problem::new(collective, Topology::flat(sizes.len()).unwrap()).with_counts(sizes.clone()).unwrap();
             let ensemble = Choice::parse(collective, algorithm).unwrap().prepare(&problem).unwrap().ensemble();

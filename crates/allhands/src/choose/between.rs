@@ -6,7 +6,8 @@
 use allhands_model::{Amount, Ranked, rank_choices};
 use allhands_schedule::{Choice, Problem, Topology};
 
-use super::{Abilities, Decision, Evidence, typical};
+use super::typical::with_equal_blocks;
+use super::{Abilities, Decision, Evidence};
 use crate::server::Server;
 use crate::tuning::{Near, exp, ln};
 
@@ -47,7 +48,7 @@ impl Evidence {
     /// What was measured in a cell nearby, beside what the model says there; none if it knows no algorithm of this version.
     fn compare(&self, problem: &Problem, Near { cell, weight }: &Near<'_>) -> Option<Compared> {
         let there = (cell.nodes, cell.ranks_per_node);
-        let measured = Problem { topology: Topology::regular(there.0, there.1).ok()?, ..typical(problem) };
+        let measured = Problem { topology: Topology::regular(there.0, there.1).ok()?, ..with_equal_blocks(problem) };
         let here = (problem.topology.regions(1), problem.topology.region_sizes(1).1);
         let known = cell.known();
         let choices: Vec<Choice> = known.iter().filter_map(|(server, _)| server.choice().cloned()).collect();

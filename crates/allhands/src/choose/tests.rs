@@ -316,6 +316,7 @@ fn what_another_rank_has_noted_is_what_this_one_would_find() {
         commutative: problem.reduction.commutative,
         identical: problem.reduction.identical,
         class,
+        skew: 1,
         library: true,
         allowance: able.allowance,
         graph: None,
@@ -330,5 +331,35 @@ fn what_another_rank_has_noted_is_what_this_one_would_find() {
     for bytes in [16, 32] {
         let thought = rank().0.think(&problem, bytes, able).unwrap();
         assert_eq!(rank().0.choose(7, &problem, bytes, able).unwrap(), thought, "{bytes} bytes");
+    }
+}
+
+/// Where one rank has nearly everything, what suits its mean takes more than twice as long, by the model, as what cuts it into pieces.
+#[test]
+fn a_block_much_longer_than_all_others_is_cut_into_pieces() {
+    let evidence = Evidence::of_machine(Machine::shipped("generic").unwrap());
+    let able = able(false);
+    for collective in [Collective::Allgatherv, Collective::ReduceScatter] {
+        let equal = Problem::new(collective, Topology::regular(8, 4).unwrap());
+        let unequal = |longest: usize, others: usize| {
+            let mut counts = vec![others; 32];
+            counts[11] = longest;
+            (equal.clone().with_counts(counts).unwrap(), 8 * (longest + 31 * others) / 32)
+        };
+        let (problem, mean) = unequal(1 << 18, 1);
+        let decision = evidence.choose(0, &problem, mean, able).unwrap();
+        assert!(chosen(&decision).blocks_in_turn().is_some_and(|blocks| blocks > 1), "{collective}: {decision:?}");
+        let of_mean = chosen(&evidence.choose(0, &equal, mean, able).unwrap()).clone();
+        let time = |choice: &Choice| {
+            let prepared = choice.prepare(&problem).unwrap();
+            allhands_model::simulate(&prepared, &evidence.machine, Amount::bytes(8)).unwrap().seconds
+        };
+        assert!(time(&of_mean) > 2.0 * time(chosen(&decision)), "{collective}: {of_mean}, {decision:?}");
+        // A few elements more are no reason for another one.
+        let (problem, mean) = unequal(1050, 1000);
+        assert_eq!(
+            evidence.choose(0, &problem, mean, able).unwrap().server,
+            evidence.choose(0, &equal, mean, able).unwrap().server
+        );
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn schedule(prepared: &Prepared, schedule: &Schedule, amount: &Amount
         return Err(format!("it is the schedule of rank {}, and there are {ranks}", schedule.rank));
     }
     if let Amount::Listed(counts) = amount
-        && counts.len() != blocks
+        && counts.len() * problem.pieces(blocks) != blocks
     {
         return Err(format!("it cuts the data into {blocks} blocks, but there are counts for {}", counts.len()));
     }

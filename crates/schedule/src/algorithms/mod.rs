@@ -20,7 +20,9 @@ use Collective::{
     ReduceScatter, Scan, Scatter,
 };
 use Promise::{Always, Never, When};
-use allgather::{direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows};
+use allgather::{
+    circulant, direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows,
+};
 use allreduce::{addition_chain, cyclic_shift, nap, rabenseifner, whole};
 use rooted::blocks;
 
@@ -39,7 +41,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "multi-leader", leaders::MULTI_LEADER, "any shape", MOVES, "Kandalla et al. 2009", Make::Direct(leaders::multi_leader), leaders::multi_leader_cost, leaders::multi_leader_variants),
     line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),
     line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::TwoLevel(loc_bruck::movement), loc_bruck::cost, loc_bruck::variants),
-    line(Allgather, "circulant", windows::CIRCULANT, "any p", MOVES, "Träff 2024", Make::Gather(windows::circulant), windows::circulant_cost, default),
+    line(Allgather, "circulant", circulant::PARAMETERS, "any p", MOVES, "Träff 2024", Make::Direct(circulant::circulant), circulant::cost, circulant::variants),
     line(Allgather, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "found by search", Make::TwoLevel(composed::movement), composed::cost, composed::variants),
 
     line(Alltoall, "spread-out", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::spread_out), alltoall::direct::spread_out_cost, default),
@@ -69,7 +71,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "ring", NONE, "any p", UNORDERED, "classic", Make::Scatter(ring::ring), ring::ring_cost, default),
     line(ReduceScatter, "recursive-halving", recursive_multiplying::HALVING, recursive_multiplying::POWER_OF_TWO, (NEAREST, Always), "classic", Make::Scatter(recursive_multiplying::halving), recursive_multiplying::cost, recursive_multiplying::orders),
     line(ReduceScatter, "cyclic-shift", windows::BRUCK, "any p", UNORDERED, "Jocksch et al. 2021", Make::Scatter(windows::bruck), windows::bruck_cost, windows::bruck_variants),
-    line(ReduceScatter, "circulant", windows::CIRCULANT, "any p", UNORDERED, "Träff 2024", Make::Scatter(windows::circulant), windows::circulant_cost, default),
+    line(ReduceScatter, "circulant", circulant::PARAMETERS, "any p", UNORDERED, "Träff 2024", Make::Direct(circulant::circulant), circulant::cost, circulant::variants),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
     line(ReduceScatter, "bine", NONE, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(allgather::bine::bine), allgather::bine::cost, default),
     line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),

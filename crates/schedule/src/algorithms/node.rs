@@ -260,7 +260,7 @@ impl Movement {
             Movement::Messages(make) => Box::new(move |rank| scatter(make(rank), rank)),
             Movement::Shared(make) => Box::new(move |rank| {
                 let (region, steps) = make(rank);
-                own_apart(reversed(&region, steps, p, rank), rank)
+                own_apart(reversed(&region, steps, p, rank), rank, 1)
             }),
         };
         Recipe { blocks: p, make }

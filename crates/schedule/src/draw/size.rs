@@ -16,22 +16,24 @@ impl Sizes {
         Sizes { bytes }
     }
 
-    /// The bytes that a rank's spans hold, when vectors are cut into `blocks`. Parts of a vector are rounded up.
+    /// The bytes that a rank's spans hold, when vectors are cut into `blocks`. Parts of a vector, and pieces of blocks, are rounded up.
     pub fn of(&self, problem: &Problem, blocks: usize, rank: usize, spans: &[Span]) -> u64 {
         if problem.counts.is_empty() {
             return self.of_blocks(problem, blocks, blocks_in(spans));
         }
         let positions = spans.iter().flat_map(|span| (span.first..span.end()).map(|position| (span.space, position)));
-        let units = positions
-            .map(|(space, position)| problem.block_size(problem.block_at(space, rank, position, blocks)) as u64);
-        units.fold(0, u64::saturating_add).saturating_mul(self.bytes)
+        let pieces = problem.pieces(blocks);
+        let units = positions.map(|(space, position)| {
+            problem.block_size(problem.block_at(space, rank, position, blocks) / pieces) as u64
+        });
+        units.fold(0, u64::saturating_add).saturating_mul(self.bytes).div_ceil(pieces as u64)
     }
 
     /// The bytes of `count` blocks of equal size.
     pub fn of_blocks(&self, problem: &Problem, blocks: usize, count: usize) -> u64 {
         let total = u128::from(self.bytes) * count as u128;
-        let bytes = if problem.collective.cuts() { total.div_ceil(blocks.max(1) as u128) } else { total };
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        let parts = if problem.collective.cuts() { blocks.max(1) } else { problem.pieces(blocks) };
+        u64::try_from(total.div_ceil(parts as u128)).unwrap_or(u64::MAX)
     }
 
     /// `512 B`, `4 KiB`, `1.5 MiB`.

@@ -180,7 +180,7 @@ fn run_on_symbols<W: FnMut(Write<'_>), R>(
     if schedules.len() != ranks || schedules.iter().enumerate().any(|(rank, schedule)| schedule.rank != rank) {
         return Err(Fault::Ranks { given: schedules.len(), ranks });
     }
-    let wanted = problem.blocks().unwrap_or((*blocks).max(1));
+    let wanted = problem.blocks().map_or((*blocks).max(1), |wanted| wanted * problem.pieces(*blocks));
     if *blocks != wanted {
         return Err(Fault::Blocks { collective: problem.collective, ranks, wanted, blocks: *blocks });
     }
@@ -344,12 +344,12 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
             for position in 0..problem.extent(Space::Output, rank, *blocks) {
                 let found = self.memory.output(rank, position).ok_or(Fault::Missing { rank, position })?;
                 let block = problem.block_at(Space::Output, rank, position, *blocks);
-                let right = match problem.contributor(block) {
+                let right = match problem.contributor(block, *blocks) {
                     Some(source) => found == Symbol::leaf(source, block),
                     None => self.symbols.block(found) == block && self.symbols.are(found, contributors(problem, rank)),
                 };
                 if !right {
-                    let wanted = match problem.contributor(block) {
+                    let wanted = match problem.contributor(block, *blocks) {
                         Some(source) => format!("block {block} of rank {source}"),
                         None if problem.collective.prefixes() => {
                             let Range { start, end } = contributors(problem, rank);
@@ -376,9 +376,9 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
     /// What the outputs are, where there is something in them.
     fn expression(&self) -> Result<Expression, Fault> {
         let Ensemble { problem, blocks, .. } = self.ensemble;
-        let fingerprints = self.symbols.fingerprints();
+        let (fingerprints, pieces) = (self.symbols.fingerprints(), problem.pieces(*blocks));
         let of_rank = |rank| {
-            let size = |position| problem.block_size(problem.block_at(Space::Output, rank, position, *blocks));
+            let size = |position| problem.block_size(problem.block_at(Space::Output, rank, position, *blocks) / pieces);
             let output = |position| {
                 let symbol = self.memory.output(rank, position).ok_or(Fault::Missing { rank, position })?;
                 Ok(fingerprints.of(symbol))

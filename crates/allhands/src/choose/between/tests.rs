@@ -93,7 +93,7 @@ fn between_tuned_places_choices_are_close_to_the_best() {
     let (mut cells, mut far_off, mut by_file, mut without) = (0, Vec::new(), 0, 0);
     for name in ["aries", "lassen", "blue-waters"] {
         let machine = Machine::shipped(name).unwrap();
-        let problem = |collective, topology: &Topology| typical(&Problem::new(collective, topology.clone()));
+        let problem = |collective, topology: &Topology| with_equal_blocks(&Problem::new(collective, topology.clone()));
         let ranked = |collective, topology: &Topology, bytes: usize| {
             let problem = problem(collective, topology);
             best_choices(&problem, Amount::bytes(bytes as u64), &machine, ABLE.allowance).unwrap()

@@ -2,6 +2,7 @@
 //! turns them into reduce_scatters, allreduces and barriers.
 
 pub(crate) mod bine;
+pub(crate) mod circulant;
 pub(crate) mod direct;
 pub(crate) mod lanes;
 pub(crate) mod leaders;

@@ -14,6 +14,8 @@
 //!
 //! n - 1 + ceil(log2 p) rounds · as many messages of the root, each of a block · any p · reduce: reversed
 
+use std::ops::Range;
+
 use super::pipeline::{BLOCKS, blocks};
 use crate::algorithms::allgather::windows::halving;
 use crate::registry::{Cost, Parameter, Parameters, Recipe};
@@ -71,61 +73,94 @@ impl Search<'_> {
     }
 }
 
-/// The block that comes to a member straight from the root, among any q: the smallest skip of its sum.
-fn own(skips: &[usize], member: usize) -> usize {
-    let mut rest = member;
-    for skip in (0..skips.len()).rev() {
-        if skips[skip] == rest {
-            return skip;
-        }
-        rest -= if skips[skip] < rest { skips[skip] } else { 0 };
-    }
-    skips.len() - 1
+/// Who sends what to whom in which round, members counted from the root on.
+pub(crate) struct Circulant {
+    /// From 1 up to p.
+    skips: Vec<usize>,
+    blocks: usize,
 }
 
-/// What a member gets in the rounds of each skip, as if the root sent block k in that of skip k: its own, and others from before.
-fn received(skips: &[usize], member: usize) -> Vec<isize> {
-    let (rounds, own) = (skips.len() - 1, own(skips, member));
-    let open = ((1 << (rounds + 1)) - 1) & !(1 << own);
-    let mut search = Search { skips, member: member + skips[rounds], open, below: usize::MAX, taken: Vec::new() };
-    search.descend(0, rounds + 1);
-    let block = |skip: usize| if skip == rounds { own as isize } else { skip as isize - rounds as isize };
-    search.taken.into_iter().map(block).collect()
+impl Circulant {
+    pub(crate) fn new(p: usize, blocks: usize) -> Circulant {
+        Circulant { skips: halving(p), blocks }
+    }
+
+    /// How many rounds go through all skips.
+    fn phase(&self) -> usize {
+        self.skips.len() - 1
+    }
+
+    /// The rounds that there are, counted from one of the smallest skip. Some are left out before them, so that the last is one of the largest.
+    pub(crate) fn rounds(&self) -> Range<usize> {
+        match self.phase() {
+            0 => 0..0,
+            phase => self.idle()..self.idle() + self.blocks - 1 + phase,
+        }
+    }
+
+    fn idle(&self) -> usize {
+        (self.phase() - (self.blocks - 1) % self.phase()) % self.phase()
+    }
+
+    /// How far up everybody sends.
+    pub(crate) fn skip(&self, round: usize) -> usize {
+        self.skips[round % self.phase()]
+    }
+
+    /// What a member gets in the rounds of each skip, as if the root sent block k in that of skip k: its own, and others from before.
+    pub(crate) fn received(&self, member: usize) -> Vec<isize> {
+        let (rounds, own) = (self.phase(), self.own(member));
+        let open = ((1 << (rounds + 1)) - 1) & !(1 << own);
+        let member = member + self.skips[rounds];
+        let mut search = Search { skips: &self.skips, member, open, below: usize::MAX, taken: Vec::new() };
+        search.descend(0, rounds + 1);
+        let block = |skip: usize| if skip == rounds { own as isize } else { skip as isize - rounds as isize };
+        search.taken.into_iter().map(block).collect()
+    }
+
+    /// The block that comes to a member straight from the root, among any q: the smallest skip of its sum.
+    fn own(&self, member: usize) -> usize {
+        let mut rest = member;
+        for skip in (0..self.skips.len()).rev() {
+            if self.skips[skip] == rest {
+                return skip;
+            }
+            rest -= if self.skips[skip] < rest { self.skips[skip] } else { 0 };
+        }
+        self.phase()
+    }
+
+    /// The block that comes in a round to who has `received` in general; none before the first.
+    pub(crate) fn block(&self, received: &[isize], round: usize) -> Option<usize> {
+        let phase = self.phase();
+        let block = received[round % phase] + (round / phase * phase) as isize - self.idle() as isize;
+        usize::try_from(block).ok().map(|block| block.min(self.blocks - 1))
+    }
 }
 
 /// The rounds of member `me` of `p`; member 0 has all `blocks` in `Output`.
 fn rounds(p: usize, me: usize, blocks: usize) -> Vec<Round> {
-    let skips = halving(p);
-    let q = skips.len() - 1;
-    if q == 0 {
-        return Vec::new();
-    }
-    let gets = |member: usize| if member == 0 { None } else { Some(received(&skips, member)) };
-    let own = gets(me);
-    let others: Vec<(usize, Option<isize>)> = (0..q)
-        .map(|skip| (me + skips[skip]) % p)
-        .enumerate()
-        .map(|(skip, to)| (to, gets(to).map(|blocks| blocks[skip])))
-        .collect();
-    // Rounds that are left out, so that the last is one of the largest skip.
-    let idle = (q - (blocks - 1) % q) % q;
-    let piece = |block: isize, round: usize| {
-        let block = block + (round / q * q) as isize - idle as isize;
-        (block >= 0).then(|| [Span::output((block as usize).min(blocks - 1), 1)])
+    let graph = Circulant::new(p, blocks);
+    let received = |member: usize| (member != 0).then(|| graph.received(member));
+    let own = received(me);
+    let others: Vec<(usize, Option<Vec<isize>>)> =
+        (0..graph.phase()).map(|round| (me + graph.skip(round)) % p).map(|member| (member, received(member))).collect();
+    let piece = |received: &Option<Vec<isize>>, round: usize| {
+        let block = graph.block(received.as_ref()?, round)?;
+        Some([Span::output(block, 1)])
     };
     let one = |round: usize| {
-        let skip = round % q;
         let mut now = Round::default();
-        let (to, sent) = others[skip];
-        if let Some(piece) = sent.and_then(|block| piece(block, round)) {
-            now.send(to, piece);
+        let (to, theirs) = &others[round % others.len()];
+        if let Some(piece) = piece(theirs, round) {
+            now.send(*to, piece);
         }
-        if let Some(piece) = own.as_ref().and_then(|gets| piece(gets[skip], round)) {
-            now.recv((me + p - skips[skip]) % p, piece, None);
+        if let Some(piece) = piece(&own, round) {
+            now.recv((me + p - graph.skip(round)) % p, piece, None);
         }
         now
     };
-    (idle..blocks - 1 + q + idle).map(one).collect()
+    graph.rounds().map(one).collect()
 }
 
 pub(crate) fn circulant(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
@@ -135,8 +170,8 @@ pub(crate) fn circulant(problem: &Problem, parameters: &Parameters) -> Result<Re
 
 /// The root sends in every round; in a reduce everybody sends each block once.
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
-    let (skips, blocks) = (halving(problem.ranks()), blocks(parameters).unwrap_or(1));
-    let steps = blocks - 1 + skips.len() - 1;
+    let blocks = blocks(parameters).unwrap_or(1);
+    let steps = Circulant::new(problem.ranks(), blocks).rounds().len();
     let sent = if problem.collective.reduces() { blocks } else { steps };
     Cost::exact(steps, sent, sent)
 }

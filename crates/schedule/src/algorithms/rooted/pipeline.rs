@@ -262,11 +262,16 @@ impl Pipeline {
         rest.take_while(|rest| *rest > 0).filter(|rest| rest % self.radix > 0).count()
     }
 
-    /// In every round the next piece of each edge, in `Output`; those for or from one rank together, the far ones first.
+    /// In every round the next piece of each edge, in `Output`; those for or from one rank together. The far ones are first, and then the short
+    /// ones: whoever forwards gets them the sooner.
     fn movement(&self, rank: usize) -> Vec<Round> {
         let mut rounds = Vec::new();
-        self.carry(&self.far_edges(rank), &mut rounds);
         self.carry(&self.near_edges(rank), &mut rounds);
+        let pieces = |spans: &InlineVec<Span>| spans.iter().map(|span| span.count).sum::<usize>();
+        let mut near: Vec<_> = rounds.iter_mut().map(|round| std::mem::take(&mut round.sends)).collect();
+        near.iter_mut().for_each(|sends| sends.sort_by_key(|send| pieces(&send.spans)));
+        self.carry(&self.far_edges(rank), &mut rounds);
+        rounds.iter_mut().zip(near).for_each(|(round, near)| round.sends.extend(near));
         rounds
     }
 
