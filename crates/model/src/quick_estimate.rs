@@ -145,13 +145,12 @@ impl<'a> QuickEstimate<'a> {
 
     /// The bytes of a block, on average.
     fn mean_block(&self, prepared: &Prepared) -> f64 {
-        match self.problem.counts.is_empty() {
-            true => self.sizes(prepared).unit as f64,
-            false => {
-                let all = self.problem.counts.iter().map(|count| *count as f64).sum::<f64>();
-                self.amount.bytes as f64 * all / prepared.blocks().max(1) as f64
-            }
+        if self.problem.collective.cuts() {
+            return self.sizes(prepared).unit as f64;
         }
+        let counts = &self.problem.counts;
+        let mean = if counts.is_empty() { 1.0 } else { counts.iter().sum::<usize>() as f64 / counts.len() as f64 };
+        self.amount.bytes as f64 * mean / self.problem.pieces(prepared.blocks()) as f64
     }
 
     fn sizes(&self, prepared: &Prepared) -> Sizes<'a> {

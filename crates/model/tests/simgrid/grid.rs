@@ -35,6 +35,13 @@ const LARGE: [(Collective, &str, u64, f64); 7] = [
     (Collective::Alltoall, "hierarchical", 8, 13.81),
 ];
 
+/// What is chosen for long bcasts.
+const CHOSEN: [(&str, &str, u64); 3] = [
+    ("16x16", "pipeline:blocks=1:fan=2:trees=3:lanes=15:radix=4:turns=2", 65536),
+    ("16x16", "pipeline:blocks=6:fan=2:trees=1:lanes=15:radix=16:turns=15", 1 << 20),
+    ("64x16", "pipeline:blocks=8:fan=2:trees=1:lanes=15:radix=16:turns=15", 1 << 20),
+];
+
 struct Cell {
     shape: &'static str,
     topology: Topology,
@@ -85,6 +92,7 @@ fn cells() -> Vec<Cell> {
     }
     cells.extend(large().map(|(cell, _)| cell));
     cells.push(one("16x16", Collective::Alltoall, "modified-bruck:radix=256", 4096));
+    cells.extend(CHOSEN.map(|(shape, name, bytes)| one(shape, Collective::Bcast, name, bytes)));
     cells
 }
 

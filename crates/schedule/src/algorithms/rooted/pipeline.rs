@@ -29,7 +29,7 @@ use crate::algorithms::seats::LEVEL;
 use crate::compose::{embed, placing};
 use crate::math::ceil_log;
 use crate::registry::{Cost, Parameter, Parameters, Recipe, spread};
-use crate::schedule::push_span;
+use crate::schedule::{blocks_in, push_span};
 use crate::{InlineVec, Problem, Result, Round, Space, Span, Topology};
 
 pub(crate) const BLOCKS: Parameter =
@@ -266,12 +266,13 @@ impl Pipeline {
     /// ones: whoever forwards gets them the sooner.
     fn movement(&self, rank: usize) -> Vec<Round> {
         let mut rounds = Vec::new();
-        self.carry(&self.near_edges(rank), &mut rounds);
-        let pieces = |spans: &InlineVec<Span>| spans.iter().map(|span| span.count).sum::<usize>();
-        let mut near: Vec<_> = rounds.iter_mut().map(|round| std::mem::take(&mut round.sends)).collect();
-        near.iter_mut().for_each(|sends| sends.sort_by_key(|send| pieces(&send.spans)));
         self.carry(&self.far_edges(rank), &mut rounds);
-        rounds.iter_mut().zip(near).for_each(|(round, near)| round.sends.extend(near));
+        let far: Vec<(usize, usize)> = rounds.iter().map(|round| (round.sends.len(), round.recvs.len())).collect();
+        self.carry(&self.near_edges(rank), &mut rounds);
+        for (round, (sends, recvs)) in rounds.iter_mut().zip(far.into_iter().chain(std::iter::repeat((0, 0)))) {
+            round.sends[sends..].sort_by_key(|send| blocks_in(&send.spans));
+            round.recvs[recvs..].sort_by_key(|recv| blocks_in(&recv.spans));
+        }
         rounds
     }
 
