@@ -12,6 +12,9 @@ use crate::{Amount, Machine};
 /// Schedules of about more operations than this are not made for a quick estimate.
 const MOST_WALKED: usize = 1 << 14;
 
+/// So many ranks of the root's node are walked.
+const MOST_OF_A_NODE: usize = 16;
+
 /// What a walk has found.
 pub(crate) struct Walk {
     pub(crate) seconds: f64,
@@ -121,20 +124,24 @@ impl<'a> QuickEstimate<'a> {
         Some(walk)
     }
 
-    /// Seconds for which the root's node sends to others, or takes in: what everybody gets nobody sends in its place.
+    /// Seconds for which the root's node sends to others, or takes in: what everybody gets nobody sends in its place. Of large nodes some ranks
+    /// stand for all.
     fn border_of_root(&self, prepared: &Prepared, sizes: &Sizes<'_>) -> f64 {
         let topology = &self.problem.topology;
         let root = topology.seat_of(self.problem.root);
-        let seats = match topology.depth() {
-            0 => root..root + 1,
+        let seats = match (topology.depth(), topology.regions(1)) {
+            (0, _) => root..root + 1,
+            (_, 1) => return 0.0,
             _ => topology.region(1, topology.region_of_seat(1, root)),
         };
-        let mut border = [0.0; 2];
-        for seat in seats {
+        let (node, step) = (seats.len(), seats.len().div_ceil(MOST_OF_A_NODE));
+        let (mut border, mut walked) = ([0.0; 2], 0.0);
+        for seat in seats.step_by(step) {
             let (_, far) = self.rounds(&prepared.rank(topology.rank_at(seat)), sizes);
             border = [border[0] + far[0], border[1] + far[1]];
+            walked += 1.0;
         }
-        border[0].max(border[1])
+        border[0].max(border[1]) * node as f64 / walked
     }
 
     /// On a flat topology every rank is a node.

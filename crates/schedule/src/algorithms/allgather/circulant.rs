@@ -5,9 +5,9 @@
 //! is longer on its way than its pieces follow one another, however much longer than the others it is: that is what it is for.
 //!
 //! ```text
-//! p = 3, skips 1 2, rank r has pieces ra rb   0->2 0a   1->0 1a   2->1 2a
-//!                                             0->1 0b 2a   1->2 1b 0a   2->0 2b 1a
-//!                                             0->2 0b 1b   1->0 1b 2b   2->1 2b 0b, of each what is new there
+//! p = 3, skips 1 2, rank r has ra rb   0->2 0a      1->0 1a      2->1 2a
+//!                                      0->1 0b      1->2 1b      2->0 2b
+//!                                      0->2 0b 1a   1->0 1b 2a   2->1 2b 0a
 //! ```
 //!
 //! n - 1 + ceil(log2 p) rounds · as many messages · (p - 1) n pieces · any p · reduce_scatter: reversed

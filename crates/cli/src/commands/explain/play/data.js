@@ -103,9 +103,9 @@ function content(changes, step) {
 }
 
 // Whether a cell is part of a rank's result.
-function wanted(shape, rank, row) {
+function wanted(shape, score, rank, row) {
   if (shape.sources) return shape.sources[rank].includes(row);
-  if (/^(reduce_)?scatter/.test(data.collective)) return rank === row;
+  if (/^(reduce_)?scatter/.test(data.collective)) return rank === Math.floor(row / score.pieces);
   if (data.collective === "exscan") return rank > 0;
   return !/^(reduce|gatherv?)$/.test(data.collective) || rank === shape.root;
 }
@@ -138,7 +138,7 @@ function tallies(shape, score) {
 function filled(shape, score, step) {
   let full = 0, results = 0;
   score.cellList.forEach((cells, rank) => cells.forEach((changes, row) => {
-    if (!wanted(shape, rank, row)) return;
+    if (!wanted(shape, score, rank, row)) return;
     results += 1;
     const now = content(changes, step);
     if (now && now.part > 1 - 1e-9) full += 1;
@@ -148,7 +148,7 @@ function filled(shape, score, step) {
 
 // Bytes of so many blocks, or units of the counts, as the command counts them.
 function bytesOf(score, weight, size) {
-  return data.cut ? Math.ceil(size * weight / Math.max(1, score.blocks)) : size * weight;
+  return Math.ceil(size * weight / (data.cut ? Math.max(1, score.blocks) : score.pieces));
 }
 
 function sizeWords(bytes) {

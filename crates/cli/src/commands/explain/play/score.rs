@@ -17,6 +17,8 @@ pub(super) struct Score {
     pub(super) setting: String,
     /// Into how many blocks the data is cut.
     pub(super) blocks: usize,
+    /// How many of them what each rank contributes, or gets, is cut into.
+    pub(super) pieces: usize,
     pub(super) steps: usize,
     /// Whether ranks of a node share memory.
     pub(super) shares: bool,
@@ -65,6 +67,7 @@ impl Score {
             algorithm: algorithm.into(),
             setting: setting.into(),
             blocks: ensemble.blocks,
+            pieces: problem.pieces(ensemble.blocks),
             steps: picture.report.timing.steps,
             shares: prepared.shares(),
             scratch: Counts::maxima(&ensemble).scratch,
@@ -109,11 +112,11 @@ fn messages(ensemble: &Ensemble, picture: &Picture) -> String {
     text
 }
 
-/// Blocks, or units of the counts where these are given.
+/// Blocks, or units of the counts where these are given, each as many times as there are pieces of it.
 fn weight(problem: &Problem, blocks: usize, rank: usize, spans: &[Span]) -> usize {
     match problem.counts.is_empty() {
         true => spans.iter().map(|span| span.count).sum(),
-        false => Sizes::new(1).of(problem, blocks, rank, spans) as usize,
+        false => Sizes::new(problem.pieces(blocks) as u64).of(problem, blocks, rank, spans) as usize,
     }
 }
 

@@ -152,7 +152,7 @@ function drawCells(pen, ink, shape, score, at, whole, part) {
     shape.seats.forEach((rank, seat) => {
       const x = at.x[seat] - at.column / 2 + gap / 2;
       const changes = score.cellList[rank][row];
-      const result = wanted(shape, rank, row);
+      const result = wanted(shape, score, rank, row);
       pen.globalAlpha = 1;
       pen.fillStyle = result ? ink.empty : ink.spare;
       pen.fillRect(x, y, width, height);

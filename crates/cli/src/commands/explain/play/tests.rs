@@ -150,7 +150,7 @@ fn complete(problem: &Problem, score: &Score, what: &str) {
                 _ if problem.graph.is_some() => {
                     problem.graph.as_ref().is_some_and(|graph| graph.sources(rank).any(|source| source == row))
                 }
-                Collective::ReduceScatter | Collective::Scatter => rank == row,
+                Collective::ReduceScatter | Collective::Scatter => rank == row / score.pieces,
                 Collective::Reduce | Collective::Gather => rank == problem.root,
                 _ => true,
             };
