@@ -170,10 +170,12 @@ impl Interpreter<'_> {
     fn size(&self, rank: usize, space: Space, position: usize) -> usize {
         let Ensemble { problem, blocks, .. } = self.ensemble;
         let block = problem.block_at(space, rank, position, *blocks);
-        match problem.counts.get(block) {
-            Some(&count) => count,
-            None if problem.collective.cuts() => self.length / blocks + usize::from(block < self.length % blocks),
-            None => self.length,
+        let part = |whole: usize, parts: usize, number: usize| whole / parts + usize::from(number < whole % parts);
+        let pieces = problem.pieces(*blocks);
+        match problem.counts.get(block / pieces) {
+            Some(&count) => part(count, pieces, block % pieces),
+            None if problem.collective.cuts() => part(self.length, *blocks, block),
+            None => part(self.length, pieces, block % pieces),
         }
     }
 }

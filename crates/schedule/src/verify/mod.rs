@@ -378,13 +378,17 @@ impl<W: FnMut(Write<'_>)> Machine<'_, W> {
         let Ensemble { problem, blocks, .. } = self.ensemble;
         let (fingerprints, pieces) = (self.symbols.fingerprints(), problem.pieces(*blocks));
         let of_rank = |rank| {
-            let size = |position| problem.block_size(problem.block_at(Space::Output, rank, position, *blocks) / pieces);
+            // Of a block of few elements the last pieces are empty.
+            let full = |position| {
+                let block = problem.block_at(Space::Output, rank, position, *blocks);
+                problem.counts.is_empty() || problem.block_size(block / pieces) > block % pieces
+            };
             let output = |position| {
                 let symbol = self.memory.output(rank, position).ok_or(Fault::Missing { rank, position })?;
                 Ok(fingerprints.of(symbol))
             };
             let positions = 0..problem.extent(Space::Output, rank, *blocks);
-            positions.filter(|&position| size(position) > 0).map(output).collect()
+            positions.filter(|&position| full(position)).map(output).collect()
         };
         let outputs = (0..problem.ranks()).map(of_rank).collect::<Result<Vec<Vec<_>>, Fault>>()?;
         Ok(Expression::of_outputs(outputs))
