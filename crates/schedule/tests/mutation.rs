@@ -334,7 +334,9 @@ fn put(memory: &mut HashMap<(Space, usize), Bag>, place: (Space, usize), mut bag
 fn wanted(problem: &Problem, blocks: usize) -> Vec<BTreeMap<usize, Bag>> {
     let p = problem.ranks();
     let bag = |me: usize, block: usize| match problem.collective.family() {
-        Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => vec![(block / problem.pieces(blocks), block)],
+        Collective::Allgather | Collective::Gather | Collective::NeighborAllgather => {
+            vec![(block / problem.pieces(blocks), block)]
+        }
         Collective::NeighborAlltoall => {
             let graph = problem.graph.as_ref().unwrap();
             vec![((0..p).find(|&rank| graph.outgoing(rank).contains(&block)).unwrap(), block)]
