@@ -180,7 +180,7 @@ struct Effort {
 
 impl Effort {
     /// A second or less.
-    const ORDINARY: Effort = Effort { work: 1 << 21, of_each: 8, blocks_tried: 2, improved: 3, tried: 32 };
+    const ORDINARY: Effort = Effort { work: 1 << 21, of_each: 8, blocks_tried: 2, improved: 4, tried: 32 };
     /// A minute or more.
     const GREAT: Effort = Effort { work: 1 << 26, of_each: 64, blocks_tried: 6, improved: 12, tried: 1 << 10 };
 }

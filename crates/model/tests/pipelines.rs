@@ -34,7 +34,7 @@ fn a_long_bcast_is_found_that_takes_about_twice_its_bound() {
     for (nodes, bytes, times) in [(16, 1 << 20, 2.0), (64, 1 << 20, 2.1), (16, 1 << 24, 1.9)] {
         let (name, seconds, bound) = bcast(&one, nodes, bytes);
         assert!(
-            name == "pipeline" && seconds < times * bound,
+            ["pipeline", "circulant-lanes"].contains(&&*name) && seconds < times * bound,
             "{nodes} nodes, {bytes} B: {seconds} beside {bound}, {name}"
         );
     }

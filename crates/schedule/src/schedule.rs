@@ -207,6 +207,26 @@ impl Round {
         self.recvs.push(Recv { from, spans: spans.into(), combine });
     }
 
+    /// Sends some more in the message to a rank, which there is none of if nothing is sent.
+    pub(crate) fn send_along(&mut self, to: usize, spans: impl IntoIterator<Item = Span>) {
+        for span in spans {
+            match self.sends.iter_mut().find(|send| send.to == to) {
+                Some(send) => push_span(&mut send.spans, span),
+                None => self.send(to, [span]),
+            }
+        }
+    }
+
+    /// Receives it there.
+    pub(crate) fn recv_along(&mut self, from: usize, spans: impl IntoIterator<Item = Span>) {
+        for span in spans {
+            match self.recvs.iter_mut().find(|recv| recv.from == from) {
+                Some(recv) => push_span(&mut recv.spans, span),
+                None => self.recv(from, [span], None),
+            }
+        }
+    }
+
     pub(crate) fn copy(&mut self, from: Span, to: Span) {
         push(&mut self.locals, Local::Copy { from, to });
     }

@@ -380,7 +380,7 @@ fn one_thing_changed_at_random_is_noticed() {
     );
     let mut killed: BTreeMap<(Collective, &str), usize> = BTreeMap::new();
     let mut tally: BTreeMap<Change, (usize, usize)> = BTreeMap::new();
-    for _ in 0..48_000 {
+    for _ in 0..54_000 {
         let ((problem, choice), change, rank, pick, by, seed) = strategy.new_tree(&mut runner).unwrap().current();
         let Ok(prepared) = choice.prepare(&problem) else { continue };
         let ensemble = prepared.ensemble();

@@ -34,13 +34,16 @@ fn every_number_of_blocks_on_every_shape_takes_the_rounds_of_its_closed_form() {
         let (nodes, q) = if topology.depth() == 0 { (p, 1) } else { (topology.regions(1), p / topology.regions(1)) };
         for blocks in 1..=8 {
             let root = (7 * blocks) % p;
-            for fan in [1, 2].into_iter().filter(|fan| *fan < nodes.max(2)) {
+            let trees = [1, 2].into_iter().filter(|fan| *fan < nodes.max(2));
+            let far = trees.map(|fan| (format!("pipeline:fan={fan}"), depth(nodes, fan)));
+            let graph = ("circulant-lanes".to_string(), nodes.next_power_of_two().ilog2() as usize);
+            for (far, depth) in far.chain([graph]) {
                 let handed = usize::from(q > 2);
-                let rounds = if p == 1 { 0 } else { blocks - 1 + handed + depth(nodes, fan) + usize::from(q > 1) };
+                let rounds = if p == 1 { 0 } else { blocks - 1 + handed + depth + usize::from(q > 1) };
                 // Whoever takes which places, the trees are as deep.
                 let turns = (blocks == 5).then(|| [1, q.div_ceil(2)].map(|turns| format!(":turns={turns}")));
                 for turns in [String::new()].into_iter().chain(turns.into_iter().flatten()) {
-                    let text = format!("pipeline:blocks={blocks}:fan={fan}{turns}");
+                    let text = format!("{far}:blocks={blocks}{turns}");
                     for collective in [Collective::Bcast, Collective::Reduce] {
                         let found = steps(collective, &text, &topology, root);
                         assert_eq!(found, rounds, "{collective} {text} on {topology}");
@@ -67,4 +70,28 @@ fn the_circulant_takes_as_few_rounds_as_there_can_be() {
         }
     };
     (1..=64).chain([97, 128, 129, 200, 255, 257, 511, 1000]).collect::<Vec<_>>().into_par_iter().for_each(check);
+}
+
+#[test]
+fn circulants_of_lanes_take_the_rounds_of_their_graphs_and_two_inside() {
+    let check = |topology: Topology| {
+        let p = topology.ranks();
+        let (nodes, q) = if topology.depth() == 0 { (p, 1) } else { (topology.regions(1), p / topology.regions(1)) };
+        for blocks in 1..=8 {
+            let far = if nodes == 1 { 0 } else { blocks - 1 + nodes.next_power_of_two().ilog2() as usize };
+            let rounds = match (nodes, q) {
+                (_, 1) => far,
+                (1, _) => blocks + 1,
+                _ => far + 2,
+            };
+            for lanes in [1, q.div_ceil(2), q] {
+                for collective in [Collective::Allgather, Collective::ReduceScatterBlock] {
+                    let text = format!("circulant-lanes:blocks={blocks}:lanes={lanes}");
+                    assert_eq!(steps(collective, &text, &topology, 0), rounds, "{collective} {text} on {topology}");
+                }
+            }
+        }
+    };
+    let few = |topology: &Topology| topology.ranks() <= 24;
+    shapes().into_par_iter().filter(few).for_each(check);
 }

@@ -31,6 +31,7 @@ proptest! {
             (Collective::Allgatherv, "bruck:radix=2:order=sizes"), (Collective::Allgatherv, "circulant:order=sizes"),
             (Collective::ReduceScatter, "cyclic-shift:order=sizes"), (Collective::ReduceScatter, "circulant:order=sizes"),
             (Collective::Allgatherv, "circulant:blocks=4"), (Collective::ReduceScatter, "circulant:blocks=7"),
+            (Collective::Allgatherv, "circulant-lanes:blocks=2"), (Collective::ReduceScatter, "circulant-lanes:blocks=3"),
         ] {
             let problem = Problem::new(collective, Topology::flat(sizes.len()).unwrap()).with_counts(sizes.clone()).unwrap();
             let ensemble = Choice::parse(collective, algorithm).unwrap().prepare(&problem).unwrap().ensemble();

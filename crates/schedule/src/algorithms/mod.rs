@@ -21,7 +21,8 @@ use Collective::{
 };
 use Promise::{Always, Never, When};
 use allgather::{
-    circulant, direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring, sparbit, windows,
+    circulant, circulant_lanes, direct, lanes, leaders, loc_bruck, neighbor_exchange, recursive_multiplying, ring,
+    sparbit, windows,
 };
 use allreduce::{addition_chain, cyclic_shift, nap, rabenseifner, whole};
 use rooted::blocks;
@@ -42,6 +43,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allgather, "multi-lane", lanes::PARAMETERS, "any shape", MOVES, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),
     line(Allgather, "loc-bruck", loc_bruck::PARAMETERS, "any shape", MOVES, "Bienz et al. 2022", Make::TwoLevel(loc_bruck::movement), loc_bruck::cost, loc_bruck::variants),
     line(Allgather, "circulant", circulant::PARAMETERS, "any p", MOVES, "Träff 2024", Make::Direct(circulant::circulant), circulant::cost, circulant::variants),
+    line(Allgather, "circulant-lanes", circulant_lanes::PARAMETERS, "any shape", MOVES, "Träff 2024; lanes: Träff and Hunold 2020", Make::Direct(circulant_lanes::circulant_lanes), circulant_lanes::cost, circulant_lanes::variants),
     line(Allgather, "composed", composed::PARAMETERS, composed::NEEDS, MOVES, "found by search", Make::TwoLevel(composed::movement), composed::cost, composed::variants),
 
     line(Alltoall, "spread-out", NONE, "any p", MOVES, "classic", Make::Direct(alltoall::direct::spread_out), alltoall::direct::spread_out_cost, default),
@@ -72,6 +74,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(ReduceScatter, "recursive-halving", recursive_multiplying::HALVING, recursive_multiplying::POWER_OF_TWO, (NEAREST, Always), "classic", Make::Scatter(recursive_multiplying::halving), recursive_multiplying::cost, recursive_multiplying::orders),
     line(ReduceScatter, "cyclic-shift", windows::BRUCK, "any p", UNORDERED, "Jocksch et al. 2021", Make::Scatter(windows::bruck), windows::bruck_cost, windows::bruck_variants),
     line(ReduceScatter, "circulant", circulant::PARAMETERS, "any p", UNORDERED, "Träff 2024", Make::Direct(circulant::circulant), circulant::cost, circulant::variants),
+    line(ReduceScatter, "circulant-lanes", circulant_lanes::PARAMETERS, "any shape", UNORDERED, "the allgather, reversed", Make::Direct(circulant_lanes::circulant_lanes), circulant_lanes::cost, circulant_lanes::variants),
     line(ReduceScatter, "sparbit", sparbit::PARAMETERS, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(sparbit::sparbit), sparbit::cost, sparbit::variants),
     line(ReduceScatter, "bine", NONE, "any p", UNORDERED, "the allgather, reversed", Make::Scatter(allgather::bine::bine), allgather::bine::cost, default),
     line(ReduceScatter, "multi-lane", lanes::PARAMETERS, "any shape", UNORDERED, "Träff and Hunold 2020", Make::TwoLevel(lanes::movement), lanes::cost, lanes::variants),
@@ -85,6 +88,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Bcast, "hierarchical", rooted::hierarchical::PARAMETERS, "any shape", MOVES, "classic", Make::Direct(rooted::hierarchical::hierarchical), rooted::hierarchical::cost, rooted::hierarchical::variants),
     line(Bcast, "circulant", rooted::circulant::PARAMETERS, "any p", MOVES, "Träff 2024", Make::Spread(rooted::circulant::circulant), rooted::circulant::cost, rooted::circulant::variants),
     line(Bcast, "pipeline", rooted::pipeline::SPREAD, "any shape", MOVES, "classic; lanes: Träff and Hunold 2020", Make::Direct(rooted::pipeline::bcast), rooted::pipeline::cost, rooted::pipeline::variants),
+    line(Bcast, "circulant-lanes", rooted::circulant_lanes::SPREAD, "any shape", MOVES, "Träff 2024; lanes: Träff and Hunold 2020", Make::Direct(rooted::circulant_lanes::bcast), rooted::circulant_lanes::cost, rooted::circulant_lanes::variants),
 
     line(Reduce, "binomial", NONE, "any p", (FROM_FIRST, Always), "classic", Make::Direct(rooted::reduce_binomial), rooted::reduce_binomial_cost, default),
     line(Reduce, "bine", NONE, "any p", UNORDERED, "the bcast, reversed", Make::Collect(rooted::bine::bine), rooted::reversed_cost, default),
@@ -92,6 +96,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Reduce, "cyclic-shift", rooted::CYCLIC_SHIFT, "any p", UNORDERED, "Jocksch et al. 2021", Make::Collect(rooted::cyclic_shift), rooted::cyclic_shift_cost, rooted::cyclic_shift_variants),
     line(Reduce, "circulant", rooted::circulant::PARAMETERS, "any p", UNORDERED, "the bcast, reversed", Make::Collect(rooted::circulant::circulant), rooted::circulant::cost, rooted::circulant::variants),
     line(Reduce, "pipeline", rooted::pipeline::COLLECT, "any shape", UNORDERED, "the bcast, reversed", Make::Collect(rooted::pipeline::reduce), rooted::pipeline::cost, rooted::pipeline::by_messages),
+    line(Reduce, "circulant-lanes", rooted::circulant_lanes::COLLECT, "any shape", UNORDERED, "the bcast, reversed", Make::Collect(rooted::circulant_lanes::reduce), rooted::circulant_lanes::cost, rooted::circulant_lanes::by_messages),
 
     line(Gather, "linear", NONE, "any p", MOVES, "classic", Make::Direct(blocks::linear), blocks::linear_cost, default),
     line(Gather, "binomial", NONE, "any p", MOVES, "classic", Make::Direct(blocks::binomial), blocks::binomial_cost, default),

@@ -3,6 +3,7 @@
 
 pub(crate) mod bine;
 pub(crate) mod circulant;
+pub(crate) mod circulant_lanes;
 pub(crate) mod direct;
 pub(crate) mod lanes;
 pub(crate) mod leaders;

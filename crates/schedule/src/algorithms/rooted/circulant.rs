@@ -73,6 +73,15 @@ impl Search<'_> {
     }
 }
 
+/// A block that passes between two members, as one of them sees it.
+pub(super) struct Message {
+    pub(super) round: usize,
+    /// Whether it is sent.
+    pub(super) sends: bool,
+    pub(super) other: usize,
+    pub(super) block: usize,
+}
+
 /// Who sends what to whom in which round, members counted from the root on.
 pub(crate) struct Circulant {
     /// From 1 up to p.
@@ -86,7 +95,7 @@ impl Circulant {
     }
 
     /// How many rounds go through all skips.
-    fn phase(&self) -> usize {
+    pub(crate) fn phase(&self) -> usize {
         self.skips.len() - 1
     }
 
@@ -136,31 +145,37 @@ impl Circulant {
         let block = received[round % phase] + (round / phase * phase) as isize - self.idle() as isize;
         usize::try_from(block).ok().map(|block| block.min(self.blocks - 1))
     }
+
+    /// What a member gets and sends, round after round.
+    pub(super) fn messages(&self, member: usize) -> Vec<Message> {
+        let p = self.skips[self.phase()];
+        let received = |member: usize| (member != 0).then(|| self.received(member));
+        let above = (0..self.phase()).map(|round| (member + self.skip(round)) % p);
+        let (own, above): (_, Vec<_>) = (received(member), above.map(|member| (member, received(member))).collect());
+        let mut messages = Vec::new();
+        for (round, of_graph) in self.rounds().enumerate() {
+            let block = |received: &Option<Vec<isize>>| self.block(received.as_ref()?, of_graph);
+            let (up, theirs) = &above[of_graph % above.len()];
+            let below = (member + p - self.skip(of_graph)) % p;
+            messages.extend(block(theirs).map(|block| Message { round, sends: true, other: *up, block }));
+            messages.extend(block(&own).map(|block| Message { round, sends: false, other: below, block }));
+        }
+        messages
+    }
 }
 
 /// The rounds of member `me` of `p`; member 0 has all `blocks` in `Output`.
 fn rounds(p: usize, me: usize, blocks: usize) -> Vec<Round> {
     let graph = Circulant::new(p, blocks);
-    let received = |member: usize| (member != 0).then(|| graph.received(member));
-    let own = received(me);
-    let others: Vec<(usize, Option<Vec<isize>>)> =
-        (0..graph.phase()).map(|round| (me + graph.skip(round)) % p).map(|member| (member, received(member))).collect();
-    let piece = |received: &Option<Vec<isize>>, round: usize| {
-        let block = graph.block(received.as_ref()?, round)?;
-        Some([Span::output(block, 1)])
-    };
-    let one = |round: usize| {
-        let mut now = Round::default();
-        let (to, theirs) = &others[round % others.len()];
-        if let Some(piece) = piece(theirs, round) {
-            now.send(*to, piece);
+    let mut rounds = vec![Round::default(); graph.rounds().len()];
+    for Message { round, sends, other, block } in graph.messages(me) {
+        let piece = [Span::output(block, 1)];
+        match sends {
+            true => rounds[round].send(other, piece),
+            false => rounds[round].recv(other, piece, None),
         }
-        if let Some(piece) = piece(&own, round) {
-            now.recv((me + p - graph.skip(round)) % p, piece, None);
-        }
-        now
-    };
-    graph.rounds().map(one).collect()
+    }
+    rounds
 }
 
 pub(crate) fn circulant(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {

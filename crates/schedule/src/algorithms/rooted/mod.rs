@@ -9,7 +9,7 @@
 //! - `bine`, in its own file: a tree whose messages go less far.
 //! - `hierarchical`, in its own file: from region to region first.
 //! - `circulant`, in its own file: n blocks in n - 1 + ceil(log2 p) rounds.
-//! - `pipeline`, in its own file: piece after piece down a chain or trees, in lanes.
+//! - `pipeline`, in its own file: piece after piece down a chain or trees, in lanes; `circulant-lanes` on circulant graphs of regions.
 //!
 //! ```text
 //! p = 6, root 0, binomial   0->4    0->2 4->(6)    0->1 2->3 4->5
@@ -18,6 +18,8 @@
 pub(crate) mod bine;
 pub(crate) mod blocks;
 pub(crate) mod circulant;
+pub(crate) mod circulant_lanes;
+mod far;
 pub(crate) mod hierarchical;
 pub(crate) mod pipeline;
 mod tree;

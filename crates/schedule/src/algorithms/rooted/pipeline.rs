@@ -21,7 +21,8 @@
 
 use std::ops::Range;
 
-use super::tree::Tree;
+use super::circulant::Message;
+use super::far::Far;
 use crate::algorithms::allreduce::whole::home;
 use crate::algorithms::binomial::edges;
 use crate::algorithms::node::{LOCAL, Region, either_way, last, shared, uses_memory};
@@ -43,17 +44,17 @@ const TREES: Parameter = Parameter {
     values: "1..=8: far trees of each lane, in which regions take other places, and pieces that a lane has of a block",
     default: "1",
 };
-const TURNS: Parameter = Parameter {
+pub(super) const TURNS: Parameter = Parameter {
     name: "turns",
-    values: "1..=ranks of a region: groups of lanes for which regions take other places in the far trees",
+    values: "1..=ranks of a region: groups of lanes for which regions take other places",
     default: "one for each lane",
 };
-const LANES: Parameter = Parameter {
+pub(super) const LANES: Parameter = Parameter {
     name: "lanes",
     values: "1..=ranks of a region: parts of a block, each served by another rank",
     default: "one less than the ranks of a region",
 };
-const RADIX: Parameter = Parameter {
+pub(super) const RADIX: Parameter = Parameter {
     name: "radix",
     values: "2..=ranks of a region: of the tree inside, where a rank sends up to radix - 1 messages for each digit",
     default: "the ranks of a region",
@@ -62,7 +63,7 @@ pub(crate) const SPREAD: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, TURN
 pub(crate) const COLLECT: &[Parameter] = &[BLOCKS, FAN, TREES, LANES, RADIX, TURNS, LEVEL];
 
 /// On a flat machine every rank is a region of its own, unless all share memory.
-fn regions_of(problem: &Problem, shares: bool) -> Result<Topology> {
+pub(crate) fn regions_of(problem: &Problem, shares: bool) -> Result<Topology> {
     match problem.topology.depth() {
         0 if !shares => Topology::regular(problem.ranks(), 1),
         _ => Ok(problem.topology.clone()),
@@ -74,8 +75,8 @@ pub(crate) fn blocks(parameters: &Parameters) -> Result<usize> {
     Ok(parameters.number("blocks", 1..=MOST_BLOCKS)?.unwrap_or(8))
 }
 
-/// The trees of all lanes.
-struct Pipeline {
+/// The ways of all lanes.
+pub(super) struct Pipeline {
     topology: Topology,
     level: usize,
     root: usize,
@@ -85,19 +86,18 @@ struct Pipeline {
     trees: usize,
     /// How many groups of lanes see the regions at other places.
     turns: usize,
-    /// Of the regions, numbered from the root's on.
-    far: Tree,
+    far: Far,
     /// Of the trees inside.
     radix: usize,
 }
 
-/// An edge of a lane's tree, as the rank at one of its ends sees it.
-struct Edge {
+/// A piece on its way between two ranks, as one of them sees it.
+struct Pass {
+    block: usize,
     way: usize,
     peer: usize,
     /// Whether this rank sends.
     sends: bool,
-    /// The round in which the first piece passes.
     round: usize,
 }
 
@@ -132,20 +132,34 @@ impl Ring {
 }
 
 impl Pipeline {
-    fn new(problem: &Problem, parameters: &Parameters) -> Result<Pipeline> {
+    fn down_trees(problem: &Problem, parameters: &Parameters) -> Result<Pipeline> {
+        let trees = parameters.number("trees", 1..=MOST_TREES)?.unwrap_or(1);
+        Pipeline::new(problem, parameters, trees, |regions, blocks| {
+            let most = regions.saturating_sub(1).max(1);
+            Ok(Far::tree(regions, blocks, parameters.number("fan", 1..=most)?.unwrap_or(2.min(most))))
+        })
+    }
+
+    /// With a way of each lane's blocks from region to region.
+    pub(super) fn new(
+        problem: &Problem,
+        parameters: &Parameters,
+        trees: usize,
+        far: impl FnOnce(usize, usize) -> Result<Far>,
+    ) -> Result<Pipeline> {
         let (topology, level) = (regions_of(problem, uses_memory(parameters))?, parameters.level(problem)?);
         let (regions, largest) = (topology.regions(level), topology.region_sizes(level).1);
-        let most = |members: usize| members.saturating_sub(1).max(1);
-        let lanes = parameters.number("lanes", 1..=largest)?.unwrap_or(most(largest));
+        let lanes = parameters.number("lanes", 1..=largest)?.unwrap_or(largest.saturating_sub(1).max(1));
+        let blocks = blocks(parameters)?;
         Ok(Pipeline {
             topology,
             level,
             root: problem.root,
-            blocks: blocks(parameters)?,
+            blocks,
             lanes,
             turns: parameters.number("turns", 1..=largest)?.unwrap_or(lanes).min(lanes),
-            far: Tree::new(regions, parameters.number("fan", 1..=most(regions))?.unwrap_or(2.min(most(regions)))),
-            trees: parameters.number("trees", 1..=MOST_TREES)?.unwrap_or(1),
+            far: far(regions, blocks)?,
+            trees,
             radix: parameters.number("radix", 2..=largest.max(2))?.unwrap_or(largest.max(2)),
         })
     }
@@ -208,52 +222,61 @@ impl Pipeline {
         self.topology.rank_at(self.ring(way, self.region(way, place)).seat(0))
     }
 
-    /// The rounds before the first piece of a lane is where a region's server can send it.
-    fn arrived(&self, way: usize, place: usize) -> usize {
-        self.far.depth_of(place) + usize::from(self.server(way, 0) != self.root)
+    /// 1 where the root hands the pieces of a lane to somebody else who serves it.
+    fn handed(&self, way: usize) -> usize {
+        usize::from(self.server(way, 0) != self.root)
     }
 
-    /// The edges of all lanes between regions, and from the root to those who serve in its own.
-    fn far_edges(&self, rank: usize) -> Vec<Edge> {
+    /// The rounds before each piece of a lane is where a region's server can send it.
+    fn arrivals(&self, way: usize, place: usize) -> impl Iterator<Item = usize> + use<> {
+        let handed = self.handed(way);
+        self.far.arrivals(place).into_iter().map(move |arrived| arrived + handed)
+    }
+
+    /// The pieces of all lanes between regions.
+    fn far_passes(&self, rank: usize) -> Vec<Pass> {
         let (region, ..) = home(&self.topology, self.level, rank);
-        let mut edges = Vec::new();
+        let mut passes = Vec::new();
         for way in 0..self.ways() {
             let place = self.place(way, region);
             if self.server(way, place) != rank {
                 continue;
             }
-            let round = self.arrived(way, place);
-            if let Some(parent) = self.far.parent(place) {
-                edges.push(Edge { way, peer: self.server(way, parent), sends: false, round: round - 1 });
+            let handed = self.handed(way);
+            for Message { round, sends, other, block } in self.far.messages(place) {
+                passes.push(Pass { block, way, peer: self.server(way, other), sends, round: round + handed });
             }
-            let children = self.far.children(place);
-            edges.extend(children.map(|child| Edge { way, peer: self.server(way, child), sends: true, round }));
         }
-        edges
+        passes
     }
 
-    /// The edges of all lanes inside a rank's region.
-    fn near_edges(&self, rank: usize) -> Vec<Edge> {
+    /// The pieces of all lanes inside a rank's region, and from the root to those who serve in its own.
+    fn near_passes(&self, rank: usize) -> Vec<Pass> {
         let (region, _, place) = home(&self.topology, self.level, rank);
-        let mut found = Vec::new();
+        let mut passes = Vec::new();
         for way in 0..self.ways() {
             let ring = self.ring(way, region);
             let of = |member: usize| self.topology.rank_at(ring.seat(member));
+            let hand = |peer: usize, sends: bool| {
+                (0..self.blocks).map(move |block| Pass { block, way, peer, sends, round: block })
+            };
             let Some(me) = ring.member(ring.seats.start + place) else {
-                found.push(Edge { way, peer: of(0), sends: true, round: 0 });
+                passes.extend(hand(of(0), true));
                 continue;
             };
             if ring.left_out > 0 && me == 0 {
-                found.push(Edge { way, peer: self.root, sends: false, round: 0 });
+                passes.extend(hand(self.root, false));
             }
-            let arrived = self.arrived(way, self.place(way, region));
+            let arrivals: Vec<usize> = self.arrivals(way, self.place(way, region)).collect();
             let digits = (0..ceil_log(self.radix, ring.len())).rev();
             for edge in digits.flat_map(|digit| edges(ring.len(), me, self.radix, digit)) {
-                let (sends, round) = (edge.parent == me, arrived + self.digits(edge.child) - 1);
-                found.push(Edge { way, peer: of(if sends { edge.child } else { edge.parent }), sends, round });
+                let (sends, later) = (edge.parent == me, self.digits(edge.child) - 1);
+                let peer = of(if sends { edge.child } else { edge.parent });
+                let pass = |(block, arrived)| Pass { block, way, peer, sends, round: arrived + later };
+                passes.extend(arrivals.iter().enumerate().map(pass));
             }
         }
-        found
+        passes
     }
 
     /// How deep a member is in the tree of a region: digits of its number that are not 0.
@@ -262,13 +285,13 @@ impl Pipeline {
         rest.take_while(|rest| *rest > 0).filter(|rest| rest % self.radix > 0).count()
     }
 
-    /// In every round the next piece of each edge, in `Output`; those for or from one rank together. The far ones are first, and then the short
+    /// In every round the pieces that pass then, in `Output`; those for or from one rank together. The far ones are first, and then the short
     /// ones: whoever forwards gets them the sooner.
     fn movement(&self, rank: usize) -> Vec<Round> {
         let mut rounds = Vec::new();
-        self.carry(&self.far_edges(rank), &mut rounds);
+        self.carry(self.far_passes(rank), &mut rounds);
         let far: Vec<(usize, usize)> = rounds.iter().map(|round| (round.sends.len(), round.recvs.len())).collect();
-        self.carry(&self.near_edges(rank), &mut rounds);
+        self.carry(self.near_passes(rank), &mut rounds);
         for (round, (sends, recvs)) in rounds.iter_mut().zip(far.into_iter().chain(std::iter::repeat((0, 0)))) {
             round.sends[sends..].sort_by_key(|send| blocks_in(&send.spans));
             round.recvs[recvs..].sort_by_key(|recv| blocks_in(&recv.spans));
@@ -276,19 +299,14 @@ impl Pipeline {
         rounds
     }
 
-    fn carry(&self, edges: &[Edge], rounds: &mut Vec<Round>) {
-        let most = edges.iter().map(|edge| edge.round + self.blocks).max().unwrap_or(0);
+    fn carry(&self, mut passes: Vec<Pass>, rounds: &mut Vec<Round>) {
+        passes.sort_by_key(|pass| pass.block);
+        let most = passes.iter().map(|pass| pass.round + 1).max().unwrap_or(0);
         rounds.resize_with(rounds.len().max(most), Round::default);
-        for (block, edge) in (0..self.blocks).flat_map(|block| edges.iter().map(move |edge| (block, edge))) {
-            let (round, piece) = (&mut rounds[edge.round + block], self.piece(block, edge.way));
-            let spans = match edge.sends {
-                true => round.sends.iter_mut().find(|send| send.to == edge.peer).map(|send| &mut send.spans),
-                false => round.recvs.iter_mut().find(|recv| recv.from == edge.peer).map(|recv| &mut recv.spans),
-            };
-            match spans {
-                Some(spans) => push_span(spans, piece),
-                None if edge.sends => round.send(edge.peer, [piece]),
-                None => round.recv(edge.peer, [piece], None),
+        for Pass { block, way, peer, sends, round } in passes {
+            match sends {
+                true => rounds[round].send_along(peer, [self.piece(block, way)]),
+                false => rounds[round].recv_along(peer, [self.piece(block, way)]),
             }
         }
     }
@@ -306,13 +324,18 @@ impl Pipeline {
             false => Span::output(first, count),
         };
         let mut far = Vec::new();
-        self.carry(&self.far_edges(rank), &mut far);
+        self.carry(self.far_passes(rank), &mut far);
         let far = embed(far, |peer| peer, placing(|run, spans| push_span(spans, held(run.start, run.len()))));
         // The pieces that come to the line in each round; others see them in the next.
         let of_root = region == self.topology.region_of(self.level, self.root);
         let mut landing: Vec<InlineVec<Span>> = Vec::new();
+        let arrivals = (0..self.ways()).map(|way| match of_root {
+            true => (0..self.blocks).collect(),
+            false => self.arrivals(way, self.place(way, region)).map(|arrived| arrived - 1).collect(),
+        });
+        let arrivals: Vec<Vec<usize>> = arrivals.collect();
         for (block, way) in (0..self.blocks).flat_map(|block| (0..self.ways()).map(move |way| (block, way))) {
-            let round = block + if of_root { 0 } else { self.arrived(way, self.place(way, region)) - 1 };
+            let round = arrivals[way][block];
             landing.resize_with(landing.len().max(round + 1), InlineVec::new);
             push_span(&mut landing[round], self.piece(block, way));
         }
@@ -348,51 +371,64 @@ impl Pipeline {
 }
 
 pub(crate) fn bcast(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    let pipeline = Pipeline::new(problem, parameters)?;
-    let (blocks, root, in_memory) = (pipeline.pieces(), problem.root, shared(parameters)?);
-    let make = move |rank| match in_memory {
-        true => pipeline.on_lines(rank),
-        false => spread(pipeline.movement(rank), rank == root, blocks),
-    };
-    Ok(Recipe { blocks, make: Box::new(make) })
+    Ok(Pipeline::down_trees(problem, parameters)?.bcast(shared(parameters)?))
 }
 
 /// The bcast by messages, to be reversed.
 pub(crate) fn reduce(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
-    let pipeline = Pipeline::new(problem, parameters)?;
-    Ok(Recipe { blocks: pipeline.pieces(), make: Box::new(move |rank| pipeline.movement(rank)) })
+    Ok(Pipeline::down_trees(problem, parameters)?.movements())
 }
 
-/// A rank is another member of its region's tree in each lane that it does not serve, and so is its parent: with all lanes together it sends no more
-/// than a lane has edges there.
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
-    let Ok(pipeline) = Pipeline::new(problem, parameters) else { return Cost::NOTHING };
-    let Pipeline { blocks, lanes, trees, far, level, ref topology, .. } = pipeline;
-    let (smallest, largest) = topology.region_sizes(level);
-    let shares = uses_memory(parameters);
-    let inside = if shares { 0 } else { (0..largest).map(|member| pipeline.digits(member)).max().unwrap_or(0) };
-    let of_root = topology.region(level, topology.region_of(level, problem.root));
-    let handed = usize::from(lanes > 1 && of_root.len() > 1);
-    let steps = blocks - 1 + handed + far.depth() + inside;
-    let pieces = pipeline.pieces();
-    if problem.collective.reduces() {
-        return Cost::at_most(steps, pieces, pieces);
+    let pipeline = Pipeline::down_trees(problem, parameters);
+    pipeline.map_or(Cost::NOTHING, |pipeline| pipeline.cost(problem, uses_memory(parameters)))
+}
+
+impl Pipeline {
+    pub(super) fn bcast(self, in_memory: bool) -> Recipe {
+        let (blocks, root) = (self.pieces(), self.root);
+        let make = move |rank| match in_memory {
+            true => self.on_lines(rank),
+            false => spread(self.movement(rank), rank == root, blocks),
+        };
+        Recipe { blocks, make: Box::new(make) }
     }
-    let served = trees * lanes.div_ceil(smallest.saturating_sub(1).max(1));
-    // Pieces for one rank go together, and in the trees of all lanes the distances are the same.
-    let digits = ceil_log(pipeline.radix, largest);
-    let distances = if shares { 0 } else { (largest - 1).min((pipeline.radix - 1) * digits) };
-    let forwarded = if shares { 0 } else { served * (largest - 1) };
-    let handed = if shares { 0 } else { handed * lanes };
-    let busiest = |handed: usize, forwarded: usize| match pipeline.root_only_hands_out(of_root.len()) {
-        true => handed.max(forwarded),
-        false => handed + forwarded,
-    };
-    // In each round at most one to each distance.
-    let near = (blocks * forwarded).min(steps * distances);
-    let messages = busiest(blocks * handed, blocks * served * far.widest() + near);
-    let sent = busiest(handed * trees, served * far.widest() + forwarded);
-    Cost::at_most(steps, messages, blocks * sent)
+
+    /// The bcast by messages, to be reversed.
+    pub(super) fn movements(self) -> Recipe {
+        Recipe { blocks: self.pieces(), make: Box::new(move |rank| self.movement(rank)) }
+    }
+
+    /// A rank is another member of its region's tree in each lane that it does not serve, and so is its parent: with all lanes together it sends no more
+    /// than a lane has edges there.
+    pub(super) fn cost(&self, problem: &Problem, shares: bool) -> Cost {
+        let Pipeline { blocks, lanes, trees, ref far, level, ref topology, .. } = *self;
+        let (smallest, largest) = topology.region_sizes(level);
+        let inside = if shares { 0 } else { (0..largest).map(|member| self.digits(member)).max().unwrap_or(0) };
+        let of_root = topology.region(level, topology.region_of(level, self.root));
+        let handed = usize::from(lanes > 1 && of_root.len() > 1);
+        let steps = blocks - 1 + handed + far.depth() + inside;
+        let pieces = self.pieces();
+        if problem.collective.reduces() {
+            return Cost::at_most(steps, pieces, pieces);
+        }
+        let served = trees * lanes.div_ceil(smallest.saturating_sub(1).max(1));
+        // Pieces for one rank go together, and in the trees of all lanes the distances are the same.
+        let digits = ceil_log(self.radix, largest);
+        let distances = if shares { 0 } else { (largest - 1).min((self.radix - 1) * digits) };
+        let forwarded = if shares { 0 } else { served * (largest - 1) };
+        let handed = if shares { 0 } else { handed * lanes };
+        let busiest = |handed: usize, forwarded: usize| match self.root_only_hands_out(of_root.len()) {
+            true => handed.max(forwarded),
+            false => handed + forwarded,
+        };
+        // In each round at most one to each distance.
+        let near = (blocks * forwarded).min(steps * distances);
+        let far = served * far.most_sent();
+        let messages = busiest(blocks * handed, far + near);
+        let sent = busiest(blocks * handed * trees, far + blocks * forwarded);
+        Cost::at_most(steps, messages, sent)
+    }
 }
 
 /// A chain, a binary tree and a wider one, with few lanes and with many, at the same places and at others; how many blocks pay depends on the vector, which the model knows.
