@@ -107,7 +107,7 @@ pub fn rank_choices(
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
-/// step, radices, factors, leaders.
+/// step, radices, factors, leaders; and what would serve on an estimate is simulated after all, if it can be.
 ///
 /// The search ends by counting what it makes and simulates, never by a clock: whoever asks for the same gets the same. Where even
 /// one candidate is too large, the quick estimates decide. It runs on the calling thread, and starts none: every process of a job searches, and some of them
@@ -160,6 +160,7 @@ fn searched(
     let mut search = Search::new(problem, amount, machine, within, go_on);
     search.simulate_promising();
     search.improve();
+    search.check_guesses();
     Ok(search.ranked())
 }
 
@@ -184,6 +185,12 @@ impl Effort {
     /// A minute or more.
     const GREAT: Effort = Effort { work: 1 << 26, of_each: 64, blocks_tried: 6, improved: 12, tried: 1 << 10 };
 }
+
+/// Which share of all work simulating the promising leaves to those who come after: on many ranks it would take everything, and a setting that was never
+/// changed is up to a third slower than the best near it.
+const KEPT_TO_IMPROVE: f64 = 0.4;
+/// Which share of all work changing settings leaves for those that would serve on a guess.
+const KEPT_TO_CHECK: f64 = 0.1;
 
 /// A block that follows another has at least so many bytes, or is the only one.
 const SHORTEST_BLOCK: u64 = 1024;
@@ -210,6 +217,8 @@ struct Search<'a> {
     seen: HashSet<Choice>,
     /// Work that may still be done.
     left: usize,
+    /// When so much is left nothing more is begun for now.
+    kept: usize,
 }
 
 struct Candidate {
@@ -218,6 +227,13 @@ struct Candidate {
     /// Of all ranks, if it is known.
     work: Option<usize>,
     simulated: Option<f64>,
+}
+
+impl Candidate {
+    /// How long it takes, as far as is known; what was not simulated counts for more than it was estimated at.
+    fn seconds(&self, slack: f64) -> f64 {
+        self.simulated.unwrap_or(self.quick_estimate * slack)
+    }
 }
 
 impl<'a> Search<'a> {
@@ -230,9 +246,9 @@ impl<'a> Search<'a> {
     ) -> Search<'a> {
         let quick_estimate = QuickEstimate::new(problem, amount, machine);
         let (candidates, seen) = (Vec::new(), HashSet::new());
-        let left = effort.work;
+        let (left, kept) = (effort.work, 0);
         let mut search =
-            Search { problem, amount, machine, allowance, effort, go_on, quick_estimate, candidates, seen, left };
+            Search { problem, amount, machine, allowance, effort, go_on, quick_estimate, candidates, seen, left, kept };
         let mut able: Vec<(f64, Prepared)> = Vec::new();
         for algorithm in algorithms(problem.collective).filter(|algorithm| !hopeless(algorithm, problem)) {
             let settings = Choice::variants(algorithm, problem);
@@ -313,7 +329,13 @@ impl<'a> Search<'a> {
         Some(self.candidates.len() - 1)
     }
 
+    /// Keeps a share of all work for later.
+    fn keep(&mut self, share: f64) {
+        self.kept = (self.effort.work as f64 * share) as usize;
+    }
+
     fn simulate_promising(&mut self) {
+        self.keep(KEPT_TO_IMPROVE);
         let mut best = f64::INFINITY;
         for index in 0..self.candidates.len() {
             if self.candidates[index].quick_estimate > HOPELESS * best || !(self.go_on)() {
@@ -326,7 +348,7 @@ impl<'a> Search<'a> {
     /// Simulates a candidate if there is enough left for it, even should no node stand for all.
     fn simulate(&mut self, index: usize) -> Option<f64> {
         let candidate = &mut self.candidates[index];
-        let work = candidate.work.filter(|work| *work <= self.left)?;
+        let work = candidate.work.filter(|work| *work <= self.left && self.left > self.kept)?;
         let estimate = Simulator::new(&candidate.prepared).roughly().alone().run(self.machine, self.amount).ok()?;
         self.left -= match estimate.mode {
             Mode::Exact => work,
@@ -338,6 +360,7 @@ impl<'a> Search<'a> {
 
     /// Changes the settings of the best algorithms, number by number, as long as that helps.
     fn improve(&mut self) {
+        self.keep(KEPT_TO_CHECK);
         let mut ranked = self.ranked();
         let mut known = HashSet::new();
         let mut improvable = |choice: &Choice| !choice.numbers().is_empty() && known.insert(choice.algorithm.name);
@@ -362,16 +385,35 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Best first. A quick estimate sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked, and for
+    /// Simulates what would serve because of a quick estimate, while there is work left for it.
+    fn check_guesses(&mut self) {
+        self.keep(0.0);
+        loop {
+            let slack = self.slack();
+            let seconds = |index: &usize| self.candidates[*index].seconds(slack);
+            let best = (0..self.candidates.len()).min_by(|one, other| seconds(one).total_cmp(&seconds(other)));
+            match best.filter(|best| self.candidates[*best].simulated.is_none() && (self.go_on)()) {
+                Some(guess) if self.simulate(guess).is_some() => {}
+                _ => break,
+            }
+        }
+    }
+
+    /// A quick estimate sees nobody wait: it counts for as much more as it was wrong by, at the worst, where it was checked, and for
     /// [`GUESSED`] at least.
-    fn ranked(&self) -> Vec<Ranked> {
+    fn slack(&self) -> f64 {
         let wrong =
             |candidate: &Candidate| candidate.simulated.map_or(1.0, |simulated| simulated / candidate.quick_estimate);
-        let slack = self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(GUESSED, f64::max);
+        self.candidates.iter().map(wrong).filter(|wrong| wrong.is_finite()).fold(GUESSED, f64::max)
+    }
+
+    /// Best first.
+    fn ranked(&self) -> Vec<Ranked> {
+        let slack = self.slack();
         let rank = |candidate: &Candidate| {
             Some(Ranked {
                 choice: candidate.prepared.choice()?.clone(),
-                seconds: candidate.simulated.unwrap_or(candidate.quick_estimate * slack),
+                seconds: candidate.seconds(slack),
                 simulated: candidate.simulated.is_some(),
             })
         };

@@ -1,7 +1,7 @@
 //! Long bcasts near their bound: what the search finds on a machine with a node's rate of 20 GB/s, shared by 16 ranks, and 5 GB/s a message.
 
-use allhands_model::{Allowance, Amount, Bound, Machine, best_choices};
-use allhands_schedule::{Collective, Problem, Topology};
+use allhands_model::{Allowance, Amount, Bound, Machine, best_choices, rank_choices};
+use allhands_schedule::{Choice, Collective, Problem, Topology};
 
 fn machine(ports: &str) -> Machine {
     let protocol =
@@ -61,4 +61,22 @@ fn where_every_message_is_a_flow_of_its_own_it_takes_less() {
     assert!(name == "pipeline" && seconds < 1.5 * bound, "{seconds} beside {bound}, {name}");
     let (name, seconds, _) = bcast(&flows, 16, 1 << 16);
     assert!(name == "pipeline" && seconds < 20e-6, "{seconds}, {name}");
+}
+
+/// On many ranks every simulation is a large share of all that a search may do.
+#[test]
+fn on_many_ranks_settings_are_changed_too_and_guesses_are_checked() {
+    let cluster = Machine::parse(include_str!("simgrid/cluster.toml")).unwrap();
+    let problem = Problem::new(Collective::Reduce, Topology::regular(32, 32).unwrap());
+    let best = best_choices(&problem, Amount::bytes(8), &cluster, Allowance::default()).unwrap().remove(0);
+    let radices = [2, 3, 4, 6, 8, 12, 16].map(|radix| format!("cyclic-shift:radix={radix}"));
+    let radices = radices.map(|text| Choice::parse(Collective::Reduce, &text).unwrap());
+    let by_hand = rank_choices(&problem, Amount::bytes(8), &cluster, &radices).unwrap().remove(0);
+    assert!(best.simulated && best.seconds <= 1.01 * by_hand.seconds, "{best:?} beside {by_hand:?}");
+
+    // A quick estimate of another algorithm says that it takes less than is possible.
+    let problem = Problem::new(Collective::Bcast, Topology::regular(16, 16).unwrap());
+    let best = best_choices(&problem, Amount::bytes(64 << 20), &cluster, Allowance::default()).unwrap().remove(0);
+    let bound = Bound::new(&problem, &cluster, Amount::bytes(64 << 20), false).seconds();
+    assert!(best.simulated && best.seconds < 1.2 * bound, "{best:?} beside {bound}");
 }
