@@ -628,7 +628,7 @@ pub(crate) fn gather(movement: Vec<Round>, rank: usize) -> Vec<Round> {
 }
 
 /// The same where the block of each rank is so many pieces.
-pub(crate) fn gather_pieces(mut movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
+fn gather_pieces(mut movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
     let mut first = Round::default();
     first.copy(Span::input(0, pieces), Span::output(rank * pieces, pieces));
     movement.insert(0, first);
@@ -641,8 +641,19 @@ pub(crate) fn scatter(movement: Vec<Round>, rank: usize) -> Vec<Round> {
 }
 
 /// The same where the block of each rank is so many pieces.
-pub(crate) fn scatter_pieces(movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
+fn scatter_pieces(movement: Vec<Round>, rank: usize, pieces: usize) -> Vec<Round> {
     own_apart(reverse(movement, rank, &[Span::output(rank * pieces, pieces)]), rank, pieces)
+}
+
+/// An allgather in so many pieces of each block, or a reduce_scatter, as the problem asks.
+pub(crate) fn in_pieces(
+    problem: &Problem,
+    pieces: usize,
+    movement: impl Fn(usize) -> Vec<Round> + Send + Sync + 'static,
+) -> Recipe {
+    let finish = if problem.collective.family() == Collective::ReduceScatter { scatter_pieces } else { gather_pieces };
+    let make = move |rank| finish(movement(rank), rank, pieces);
+    Recipe { blocks: problem.ranks() * pieces, make: Box::new(make) }
 }
 
 /// What is not the rank's own block is in scratch while it is combined.

@@ -38,12 +38,12 @@ fn alike(one: &Machine, other: &Machine) -> bool {
     one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| close(*one, *other))
 }
 
-/// What is chosen on a machine.
 fn problem(collective: Collective, topology: &str) -> Problem {
     let reduction = Reduction { commutative: true, identical: true };
     Problem::new(collective, topology.parse::<Topology>().unwrap()).with_reduction(reduction)
 }
 
+/// What is chosen on a machine.
 fn choice(machine: &Machine, collective: Collective, topology: &str, bytes: u64) -> String {
     let problem = problem(collective, topology);
     let ranked = best_choices(&problem, Amount::bytes(bytes), machine, Allowance::default()).unwrap();

@@ -16,9 +16,9 @@ use super::windows;
 use crate::algorithms::reorder::ORDER;
 use crate::algorithms::rooted::circulant::Circulant;
 use crate::algorithms::rooted::pipeline::MOST_BLOCKS;
-use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe, gather_pieces, scatter_pieces};
+use crate::registry::{Cost, Make1, Parameter, Parameters, Recipe, in_pieces};
 use crate::schedule::push_span;
-use crate::{Collective, InlineVec, Problem, Result, Round, Span};
+use crate::{InlineVec, Problem, Result, Round, Span};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     ORDER,
@@ -38,9 +38,7 @@ pub(crate) fn circulant(problem: &Problem, parameters: &Parameters) -> Result<Re
         }
         _ => all_at_once(problem.ranks(), pieces),
     };
-    let finish = if problem.collective.family() == Collective::ReduceScatter { scatter_pieces } else { gather_pieces };
-    let make = move |rank| finish(movement(rank), rank, pieces);
-    Ok(Recipe { blocks: problem.ranks() * pieces, make: Box::new(make) })
+    Ok(in_pieces(problem, pieces, movement))
 }
 
 /// A bcast from each rank, all round by round together.

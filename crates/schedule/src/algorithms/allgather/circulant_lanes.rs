@@ -17,8 +17,8 @@ use crate::algorithms::allreduce::whole::home;
 use crate::algorithms::rooted::circulant::Circulant;
 use crate::algorithms::rooted::pipeline::{MOST_BLOCKS, regions_of};
 use crate::algorithms::seats::LEVEL;
-use crate::registry::{Cost, Parameter, Parameters, Recipe, gather_pieces, scatter_pieces};
-use crate::{Collective, Problem, Result, Round, Span, Topology};
+use crate::registry::{Cost, Parameter, Parameters, Recipe, in_pieces};
+use crate::{Problem, Result, Round, Span, Topology};
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -137,9 +137,7 @@ impl Lanes {
 pub(crate) fn circulant_lanes(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     let lanes = Lanes::new(problem, parameters)?;
     let pieces = lanes.pieces();
-    let finish = if problem.collective.family() == Collective::ReduceScatter { scatter_pieces } else { gather_pieces };
-    let make = move |rank| finish(lanes.movement(rank), rank, pieces);
-    Ok(Recipe { blocks: problem.ranks() * pieces, make: Box::new(make) })
+    Ok(in_pieces(problem, pieces, move |rank| lanes.movement(rank)))
 }
 
 pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
