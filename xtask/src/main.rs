@@ -30,7 +30,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C] [--full]
        cargo xtask conformance [LIBRARY] [-n RANKS] [--cases C] [--full]
        cargo xtask failures [LIBRARY]
        cargo xtask preload [LIBRARY] [--full] [--mpi4py | --every-algorithm | --programs | --requests | --imb |
-                           --only probing|progress|alias|throws|shapes|mixed|learning|reproducible]
+                           --only probing|progress|alias|throws|shapes|turns|mixed|learning|reproducible]
        cargo xtask fuzz [LIBRARY] [--seconds N] [--seed S] [--ranks R] [--found] [--theirs]
                         [--without WORD]...
        cargo xtask diagnostics [LIBRARY]

@@ -16,7 +16,8 @@ const FOLDER: &str = "crates/preload/tests/programs";
 const MOST: Duration = Duration::from_secs(120);
 const TABLE: Duration = Duration::from_secs(1200);
 
-const NAMES: [&str; 8] = ["probing", "progress", "alias", "throws", "shapes", "mixed", "learning", "reproducible"];
+const NAMES: [&str; 9] =
+    ["probing", "progress", "alias", "throws", "shapes", "turns", "mixed", "learning", "reproducible"];
 
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
@@ -33,7 +34,9 @@ pub(super) fn run(allhands: &Path, libraries: &[Library], only: Option<&str>) ->
                 "progress" => progress(allhands, library),
                 "mixed" => mixed::run(allhands, library),
                 "probing" => one(allhands, library, name, 4, &[]),
-                "alias" => [2, 3, 4].into_iter().try_for_each(|ranks| one(allhands, library, name, ranks, &[])),
+                "alias" | "turns" => {
+                    [2, 3, 4].into_iter().try_for_each(|ranks| one(allhands, library, name, ranks, &[]))
+                }
                 "throws" => throws(allhands, library),
                 "learning" => learning(allhands, library),
                 "reproducible" => reproducible(allhands, library),

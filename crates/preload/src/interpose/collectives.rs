@@ -172,7 +172,8 @@ collective! { Allgatherv "Allgatherv" "allgatherv"
 // SAFETY: the program's arrays have a number for each rank.
 caller => unsafe {
     caller.allgatherv((send, sent.into(), send_type), receive, counts.into(), places.into(), receive_type)
-} }
+},
+plain arrays(blocks((send, sent as usize, send_type), (receive, 0, receive_type)), &[counts.into(), places.into()]) }
 collective! { Alltoallv "Alltoallv" "alltoallv"
 (send: Send, sent: Counts, from: Places, send_type: Handle, receive: Receive, received: Counts, to: Places,
  receive_type: Handle, comm: Handle) on comm,
@@ -197,7 +198,8 @@ plain reduction(send, receive, count as usize, datatype, op, 0) }
 collective! { ReduceScatter "Reduce_scatter" "reduce_scatter"
 (send: Send, receive: Receive, counts: Counts, datatype: Handle, op: Handle, comm: Handle) on comm,
 // SAFETY: the program's array has a count for each rank.
-caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) } }
+caller => unsafe { caller.reduce_scatter(send, receive, counts.into(), datatype, op) },
+plain arrays(reduction(send, receive, 0, datatype, op, 0), &[counts.into()]) }
 collective! { Alltoallv "Alltoallw" "alltoallw"
 (send: Send, sent: Counts, from: Places, send_types: Send, receive: Receive, received: Counts, to: Places,
  receive_types: Send, comm: Handle) on comm,

@@ -1,7 +1,10 @@
-//! A call like this thread's last one goes straight to its plan: reading arguments takes a third as long as a short collective.
+//! A call like one of this thread's last ones goes straight to its plan: reading arguments takes as long as a short collective.
 //!
 //! What such a call says follows from a few numbers, which are compared here: the collective, the communicator, counts, and predefined
 //! datatypes and operations, whose handles never come to mean anything else. Only the buffers may be others.
+//!
+//! Programs call several collectives by turns, so calls of many kinds are known at a time: each at one of two places that follow from its
+//! numbers. What a rank knows is its own affair: with or without, a call runs the same plan.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -32,15 +35,15 @@ pub(super) struct Plain<'a> {
     pub(super) receive: *mut c_void,
 }
 
-/// What this thread called last, and the plan that served it.
-struct Last {
+/// A call that this thread has made, and the plan that served it.
+struct Known {
     collective: Collective,
     comm: Handle,
     numbers: [usize; 5],
+    /// As in [`recent`](super::recent::recent): later it may mean something else.
+    removed: u64,
     /// The numbers of the arrays that this rank gives.
     arrays: Vec<Vec<i64>>,
-    /// As in [`recent`](super::recent::recent).
-    removed: u64,
     member: *const Member,
     place: FoundPlan,
     /// What the buffers' addresses are to be multiples of.
@@ -52,11 +55,37 @@ struct Last {
     in_place: bool,
 }
 
-thread_local! {
-    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+/// The kinds of calls in a program's loops are fewer.
+const PAIRS: usize = 32;
+
+/// Calls that a thread has made, by pairs of places. Empty before the first.
+struct Calls {
+    known: Vec<Option<Known>>,
+    /// Which place of a pair is given up next.
+    next: usize,
 }
 
-/// Serves a call that is like the last one; its code.
+thread_local! {
+    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { known: Vec::new(), next: 0 }) };
+}
+
+/// The first of the two places where a call is known, if it is.
+#[inline]
+fn pair(collective: Collective, comm: Handle, numbers: &[usize; 5]) -> usize {
+    // Counts differ in their low bits and handles anywhere: each is spread, by odd numbers, to the high ones.
+    const SPREAD: [u64; 5] = [
+        0x9e37_79b9_7f4a_7c15,
+        0xbf58_476d_1ce4_e5b9,
+        0x94d0_49bb_1331_11eb,
+        0xd6e8_feb8_6659_fd93,
+        0xa076_1d64_78bd_642f,
+    ];
+    let spread = numbers.iter().zip(SPREAD).map(|(number, spread)| (*number as u64).wrapping_mul(spread));
+    let mixed = spread.fold(comm as u64 ^ ((collective as u64) << 32), |mixed, number| mixed ^ number);
+    2 * (mixed.wrapping_mul(SPREAD[0]) >> (64 - PAIRS.ilog2())) as usize
+}
+
+/// Serves a call that is like one that is known; its code.
 pub(super) fn repeat_call(
     session: &Session,
     collective: Collective,
@@ -64,12 +93,14 @@ pub(super) fn repeat_call(
     comm: Handle,
     plain: &Plain<'_>,
 ) -> Option<c_int> {
-    let (member, place, in_place) = LAST.with_borrow(|last| {
-        let last = last.as_ref()?;
-        let like = last.collective == collective && last.comm == comm && last.numbers == plain.numbers;
-        let like = like && (last.arrays.is_empty() || last.has_arrays(session, plain));
-        let known = like && last.removed == session.comms.removed() && !requests::any() && last.fits(session, plain);
-        known.then_some((last.member, last.place, last.in_place))
+    let (member, place, in_place) = CALLS.with_borrow(|calls| {
+        let at = pair(collective, comm, &plain.numbers);
+        let known = calls.known.get(at..at + 2)?.iter().flatten().find(|known| {
+            known.is(collective, comm, session.comms.removed(), plain)
+                && (known.arrays.is_empty() || known.has_arrays(session, plain))
+        })?;
+        let known = Some(known).filter(|known| !requests::any() && known.fits(session, plain))?;
+        Some((known.member, known.place, known.in_place))
     })?;
     // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
     let group = unsafe { &*member }.made()?;
@@ -136,22 +167,52 @@ pub(super) fn remember(
     if given.iter().zip(&arrays).any(derived) {
         return;
     }
-    LAST.set(Some(Last {
+    let known = Known {
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
-        arrays,
         removed: session.comms.removed(),
+        arrays,
         member,
         place,
         align: input.map_or(1, Region::align).max(task.output.align()),
         bytes: [input.map_or(0, Region::bytes), task.output.bytes()],
         buffers: (plain.send, plain.receive),
         in_place: input.is_none(),
-    }));
+    };
+    CALLS.with_borrow_mut(|calls| calls.keep(known, plain));
 }
 
-impl Last {
+impl Calls {
+    /// Keeps a call in place of one like it, or of one that nobody will make again, or else of one of the two at its places, by turns.
+    fn keep(&mut self, call: Known, plain: &Plain<'_>) {
+        if self.known.is_empty() {
+            self.known.resize_with(2 * PAIRS, || None);
+        }
+        let at = pair(call.collective, call.comm, &call.numbers);
+        let places = &mut self.known[at..at + 2];
+        let like = |known: &Known| {
+            known.is(call.collective, call.comm, call.removed, plain)
+                && known.in_place == call.in_place
+                && known.arrays == call.arrays
+        };
+        let gone = |known: &Option<Known>| known.as_ref().is_none_or(|known| known.removed != call.removed);
+        let same = places.iter().position(|known| known.as_ref().is_some_and(like));
+        let place = same.or_else(|| places.iter().position(gone)).unwrap_or_else(|| {
+            self.next = 1 - self.next;
+            self.next
+        });
+        places[place] = Some(call);
+    }
+}
+
+impl Known {
+    /// Whether a call says the same in all numbers but those of arrays.
+    #[inline]
+    fn is(&self, collective: Collective, comm: Handle, removed: u64, plain: &Plain<'_>) -> bool {
+        self.collective == collective && self.comm == comm && self.removed == removed && self.numbers == plain.numbers
+    }
+
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
     fn has_arrays(&self, session: &Session, plain: &Plain<'_>) -> bool {
         if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
@@ -182,5 +243,75 @@ impl Last {
             }
         };
         apart && fits(plain.receive, output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(count: usize, datatype: Handle) -> Plain<'static> {
+        let numbers = [count, datatype, 7, 0, 0];
+        Plain { numbers, arrays: &[], types: None, send: std::ptr::null(), receive: std::ptr::null_mut() }
+    }
+
+    fn known(plain: &Plain<'_>, removed: u64, arrays: Vec<Vec<i64>>) -> Known {
+        Known {
+            collective: Collective::Allreduce,
+            comm: 5,
+            numbers: plain.numbers,
+            removed,
+            arrays,
+            member: std::ptr::null(),
+            place: FoundPlan::Known(slot()),
+            align: 1,
+            bytes: [0, 0],
+            buffers: (std::ptr::null(), std::ptr::null_mut()),
+            in_place: false,
+        }
+    }
+
+    /// Any: it is not followed.
+    fn slot() -> allhands::raw::Slot {
+        allhands::raw::PlanStore::new(1).insert((), (), 1).0
+    }
+
+    fn has(calls: &Calls, plain: &Plain<'_>, removed: u64) -> usize {
+        let at = pair(Collective::Allreduce, 5, &plain.numbers);
+        let pair = calls.known[at..at + 2].iter().flatten();
+        pair.filter(|known| known.is(Collective::Allreduce, 5, removed, plain)).count()
+    }
+
+    #[test]
+    fn the_calls_of_a_loop_are_known_at_the_same_time() {
+        // Handles as the MPIs have them: small numbers in high bits, or addresses.
+        for datatype in [0x4c00_080b, 0x7f12_3456_7880, 0] {
+            let mut calls = Calls { known: Vec::new(), next: 0 };
+            let all: Vec<Plain<'_>> = (1..=16).map(|count| plain(count, datatype)).collect();
+            for _ in 0..3 {
+                all.iter().for_each(|plain| calls.keep(known(plain, 0, Vec::new()), plain));
+            }
+            let there: usize = all.iter().map(|plain| has(&calls, plain, 0)).sum();
+            assert!(there >= 14, "{there} of 16 kinds with the datatype {datatype:x}");
+        }
+    }
+
+    #[test]
+    fn a_call_takes_the_place_of_one_like_it_or_of_one_that_is_over() {
+        let mut calls = Calls { known: Vec::new(), next: 0 };
+        let call = plain(3, 9);
+        for _ in 0..4 {
+            calls.keep(known(&call, 0, Vec::new()), &call);
+        }
+        assert_eq!(has(&calls, &call, 0), 1);
+        // Two patterns of arrays stay beside each other; a third takes the place of one of them.
+        for pattern in [1, 2, 1, 2] {
+            calls.keep(known(&call, 1, vec![vec![pattern]]), &call);
+        }
+        assert_eq!((has(&calls, &call, 0), has(&calls, &call, 1)), (0, 2));
+        calls.keep(known(&call, 1, vec![vec![3]]), &call);
+        assert_eq!(has(&calls, &call, 1), 2);
+        // A communicator was freed since.
+        assert_eq!(has(&calls, &call, 2), 0);
     }
 }
