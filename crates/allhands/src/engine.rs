@@ -258,6 +258,7 @@ impl Engine {
     /// # Safety
     /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
     /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
+    #[inline]
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
         self.run = self.run.wrapping_add(1);
         if self.run.is_multiple_of(SEEN_EVERY) {
@@ -293,16 +294,22 @@ impl Engine {
         Ok(true)
     }
 
-    /// Looks for a message from afar a few times in a row: it is found sooner so than by a caller who comes back, and MPI is
+    /// Looks for a message a few times in a row: it is found sooner so than by a caller who comes back, and MPI is
     /// moved on by more than one message before the core is given away.
     #[inline(never)]
     fn look(&mut self, program: &Program, instruction: &Instruction) -> Result<bool> {
-        if !self.pending.is_empty() || !self.awaits_far(program) {
+        if !self.pending.is_empty() {
             return Ok(false);
         }
-        self.ask();
-        self.looks = self.world.looks(!self.takes_far(program, self.at + 1));
-        self.execute(program, instruction)
+        if self.awaits_far(program) {
+            self.ask();
+            self.looks = self.world.looks(!self.takes_far(program, self.at + 1));
+            return self.execute(program, instruction);
+        }
+        match self.inlet(program, self.at) {
+            Some(&Inlet::Near { from }) if self.world.arrives_soon(from) => self.execute(program, instruction),
+            _ => Ok(false),
+        }
     }
 
     /// Asks once about each far send, while there is time: most are through then, and settled without another call.
@@ -341,13 +348,16 @@ impl Engine {
 
     /// Whether an instruction takes a message from afar.
     fn takes_far(&self, program: &Program, at: usize) -> bool {
-        match program.code.get(at) {
-            Some(
-                Instruction::Take(message)
-                | Instruction::TakeCombine(message, _)
-                | Instruction::TakeWith { message, .. },
-            ) => matches!(self.takes[*message], Inlet::Far(_)),
-            _ => false,
+        matches!(self.inlet(program, at), Some(Inlet::Far(_)))
+    }
+
+    /// Where the message comes in that an instruction takes, if it takes one.
+    fn inlet(&self, program: &Program, at: usize) -> Option<&Inlet> {
+        match program.code.get(at)? {
+            Instruction::Take(message)
+            | Instruction::TakeCombine(message, _)
+            | Instruction::TakeWith { message, .. } => Some(&self.takes[*message]),
+            _ => None,
         }
     }
 

@@ -332,6 +332,7 @@ impl PlanState {
         }
     }
 
+    #[inline]
     fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.step(buffers, patient),
@@ -479,6 +480,7 @@ unsafe fn call_library(
 ///
 /// # Safety
 /// As for [`Engine::begin`], until this returns.
+#[inline(always)]
 unsafe fn run(
     core: &mut PlanState,
     rank: &RankState,
@@ -486,26 +488,28 @@ unsafe fn run(
     input: *const u8,
     output: *mut u8,
 ) -> Result<()> {
-    let scope = core.scope;
-    match &mut core.means {
-        // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
-        Means::Schedule(scheduled) => unsafe {
-            scheduled.begin(buffers, input, output).map_err(|error| rank.give_up(scope, error))?;
-        },
-        Means::Library(_) => {
-            // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
-            let ready = || {
-                rank.progress();
-                rank.quiet(scope)
-            };
-            let waited = rank.world.wait(scope, &core.signature, &|| false, ready, |_| None);
-            waited.map_err(|error| rank.give_up(scope, error))?;
-            // SAFETY: the caller's promise.
-            return unsafe { call_library(core, rank, buffers, input, output) };
-        }
+    let Means::Schedule(scheduled) = &mut core.means else {
+        // SAFETY: the caller's promise.
+        return unsafe { run_library(core, rank, buffers, input, output) };
+    };
+    // SAFETY: the caller keeps the buffers until this function returns, and `Running` ends the run before that.
+    if let Err(error) = unsafe { scheduled.begin(buffers, input, output) } {
+        return Err(rank.give_up(core.scope, error));
     }
     let running = Running(core);
-    let mut outcome = running.0.step(buffers, true);
+    match running.0.step(buffers, true) {
+        Ok(true) => {
+            std::mem::forget(running);
+            Ok(())
+        }
+        begun => complete(running, rank, buffers, begun),
+    }
+}
+
+/// Runs to its end what has begun.
+#[inline(never)]
+fn complete(running: Running<'_>, rank: &RankState, buffers: Buffers, begun: Result<bool>) -> Result<()> {
+    let (scope, mut outcome) = (running.0.scope, begun);
     if matches!(outcome, Ok(false)) {
         let signature = running.0.signature.clone();
         let core = RefCell::new(&mut *running.0);
@@ -526,6 +530,30 @@ unsafe fn run(
     outcome.map_err(|error| rank.give_up(scope, error))?;
     std::mem::forget(running);
     Ok(())
+}
+
+/// Calls the MPI library's own collective, which the plan is for, when everything under way is through.
+///
+/// # Safety
+/// As for [`Engine::begin`], until this returns.
+#[inline(never)]
+unsafe fn run_library(
+    core: &mut PlanState,
+    rank: &RankState,
+    buffers: Buffers,
+    input: *const u8,
+    output: *mut u8,
+) -> Result<()> {
+    let scope = core.scope;
+    // While MPI blocks it moves nothing of ours on, and the others may wait for that before they come.
+    let ready = || {
+        rank.progress();
+        rank.quiet(scope)
+    };
+    let waited = rank.world.wait(scope, &core.signature, &|| false, ready, |_| None);
+    waited.map_err(|error| rank.give_up(scope, error))?;
+    // SAFETY: the caller's promise.
+    unsafe { call_library(core, rank, buffers, input, output) }
 }
 
 /// Waits for a run under way, if there is one.
@@ -608,6 +636,7 @@ impl<T: Element> Plan<T> {
     /// # Safety
     /// The input can be read and the output written for as many elements as the plan has; in place, the output for the longer of
     /// both. Aligned for the plan's elements, and not overlapping.
+    #[inline]
     pub(crate) unsafe fn run_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
@@ -645,7 +674,21 @@ impl<T: Element> Plan<T> {
     }
 
     /// The plan, when a run that is still under way is through.
+    #[inline(always)]
     fn idle(&self) -> Result<RefMut<'_, PlanState>> {
+        let core = self.core.borrow_mut();
+        match core.under_way.is_some() | core.broken | core.retired {
+            false => Ok(core),
+            true => {
+                drop(core);
+                self.made_idle()
+            }
+        }
+    }
+
+    /// The same where there is something to wait for, or to refuse.
+    #[cold]
+    fn made_idle(&self) -> Result<RefMut<'_, PlanState>> {
         if self.core.borrow().under_way.is_some() {
             finish(&self.core, &self.rank)?;
         }

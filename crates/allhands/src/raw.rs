@@ -492,6 +492,18 @@ struct Own {
     performed: bool,
 }
 
+impl Own {
+    /// Whether its plan can run.
+    fn check(&self) -> Result<()> {
+        let fact = match self.operation.is_set() {
+            true if self.performed => return Ok(()),
+            true => "the MPI library's own collective is to be called, with the operation that the MPI knows",
+            false => "a plan with an operation of the caller's own was not told which; call combine_by",
+        };
+        Err(Error::Operation(fact.into()))
+    }
+}
+
 impl RawPlan {
     pub(crate) fn new(plan: Plan<u8>, own: Option<Arc<Late>>) -> RawPlan {
         let performed = !plan.is_library();
@@ -524,6 +536,7 @@ impl RawPlan {
     /// # Safety
     /// The input can be read and the output written for as many elements as the call says for this rank, both aligned for the
     /// element type and not overlapping. An operation of the caller's own touches its operands only.
+    #[inline]
     pub unsafe fn run(&mut self, input: *const u8, output: *mut u8) -> Result<()> {
         self.check()?;
         // SAFETY: the caller's promise.
@@ -643,14 +656,9 @@ impl RawPlan {
     }
 
     /// Whether a plan whose operation is the caller's own can run.
+    #[inline]
     fn check(&self) -> Result<()> {
-        let Some(own) = &self.1 else { return Ok(()) };
-        let fact = match own.operation.is_set() {
-            true if own.performed => return Ok(()),
-            true => "the MPI library's own collective is to be called, with the operation that the MPI knows",
-            false => "a plan with an operation of the caller's own was not told which; call combine_by",
-        };
-        Err(Error::Operation(fact.into()))
+        self.1.as_ref().map_or(Ok(()), Own::check)
     }
 
     /// The algorithm that runs, with its parameters; `mpi` is the MPI library's own.

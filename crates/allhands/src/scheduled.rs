@@ -75,6 +75,7 @@ impl Scheduled {
     ///
     /// # Safety
     /// As for [`Engine::begin`].
+    #[inline]
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         if buffers == Buffers::InPlace {
             self.engine.grow_scratch(self.design.in_place()?.scratch);

@@ -32,9 +32,10 @@ pub struct PlanStore<K, V> {
     free: Vec<u32>,
     /// The slot of a key at its hash or behind it, up to the next gap; at most half full.
     table: Vec<u32>,
-    /// Of the entry used last, and of the one whose last use is longest ago.
-    newest: u32,
-    oldest: u32,
+    /// When the entry in a slot was used last, by a clock that uses move on; never for an empty slot. Beside the slots, because all are
+    /// looked at where one has to go, which is seldom.
+    used: Vec<u64>,
+    clock: u64,
     len: usize,
     weight: u64,
     bound: u64,
@@ -57,12 +58,11 @@ struct Entry<K, V> {
     value: V,
     hash: u64,
     weight: u64,
-    /// The entries that were used just after and just before this one.
-    newer: u32,
-    older: u32,
 }
 
 const NONE: u32 = u32::MAX;
+/// When an empty slot was used.
+const NEVER: u64 = u64::MAX;
 
 impl<K: Hash + Eq, V> PlanStore<K, V> {
     /// An empty store of entries whose weights sum up to at most `bound`.
@@ -71,8 +71,8 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
             slots: Vec::new(),
             free: Vec::new(),
             table: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
+            used: Vec::new(),
+            clock: 0,
             len: 0,
             weight: 0,
             bound,
@@ -119,9 +119,7 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
         if self.slots.get(slot.index as usize)?.generation != slot.generation {
             return None;
         }
-        if self.newest != slot.index {
-            self.touch(slot.index);
-        }
+        self.touch(slot.index);
         Some(&mut self.entry_mut(slot.index).value)
     }
 
@@ -137,7 +135,8 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
         let mut gone = Vec::new();
         gone.extend(self.remove(&key));
         while self.len > 0 && self.weight.saturating_add(weight) > self.bound {
-            gone.push(self.take(self.oldest));
+            let oldest = (0..self.used.len()).min_by_key(|&index| self.used[index]).expect("there are entries");
+            gone.push(self.take(oldest as u32));
         }
         if 2 * (self.len + 1) > self.table.len() {
             self.grow();
@@ -145,11 +144,12 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
         let hash = hash(&key);
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(SlotState { generation: 0, entry: None });
+            self.used.push(NEVER);
             u32::try_from(self.slots.len() - 1).expect("memory ends before numbers do")
         });
-        self.slots[index as usize].entry = Some(Entry { key, value, hash, weight, newer: NONE, older: NONE });
+        self.slots[index as usize].entry = Some(Entry { key, value, hash, weight });
         self.enter(hash, index);
-        self.link(index);
+        self.touch(index);
         self.len += 1;
         self.weight = self.weight.saturating_add(weight);
         (self.slot(index), gone)
@@ -166,11 +166,10 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
 
     /// Takes all entries out, what was used last first.
     pub fn clear(&mut self) -> Vec<(K, V)> {
-        let mut gone = Vec::with_capacity(self.len);
-        while self.newest != NONE {
-            gone.push(self.take(self.newest));
-        }
-        gone
+        let mut there: Vec<u32> =
+            (0..self.slots.len() as u32).filter(|&index| self.used[index as usize] != NEVER).collect();
+        there.sort_unstable_by_key(|&index| std::cmp::Reverse(self.used[index as usize]));
+        there.into_iter().map(|index| self.take(index)).collect()
     }
 
     /// All entries in no particular order; none of them is used by that.
@@ -183,12 +182,12 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
     }
 
     fn entry(&self, index: u32) -> &Entry<K, V> {
-        self.slots[index as usize].entry.as_ref().expect("lists and table name entries only")
+        self.slots[index as usize].entry.as_ref().expect("the table and slots that are held name entries only")
     }
 
     #[inline]
     fn entry_mut(&mut self, index: u32) -> &mut Entry<K, V> {
-        self.slots[index as usize].entry.as_mut().expect("lists and table name entries only")
+        self.slots[index as usize].entry.as_mut().expect("the table and slots that are held name entries only")
     }
 
     /// Where the table names a key.
@@ -230,7 +229,7 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
         }
     }
 
-    /// Takes an entry out of the table, the list and its slot.
+    /// Takes an entry out of the table and its slot.
     fn take(&mut self, index: u32) -> (K, V) {
         let mask = self.table.len() - 1;
         let mut gap = self.entry(index).hash as usize & mask;
@@ -249,44 +248,20 @@ impl<K: Hash + Eq, V> PlanStore<K, V> {
             }
             at = (at + 1) & mask;
         }
-        self.unlink(index);
+        self.used[index as usize] = NEVER;
         let place = &mut self.slots[index as usize];
         place.generation = place.generation.wrapping_add(1);
-        let entry = place.entry.take().expect("lists and table name entries only");
+        let entry = place.entry.take().expect("the table and slots that are held name entries only");
         self.free.push(index);
         self.len -= 1;
         self.weight -= entry.weight.min(self.weight);
         (entry.key, entry.value)
     }
 
+    #[inline]
     fn touch(&mut self, index: u32) {
-        if self.newest != index {
-            self.unlink(index);
-            self.link(index);
-        }
-    }
-
-    /// Puts an entry before all others.
-    fn link(&mut self, index: u32) {
-        let older = std::mem::replace(&mut self.newest, index);
-        let entry = self.entry_mut(index);
-        (entry.newer, entry.older) = (NONE, older);
-        match older {
-            NONE => self.oldest = index,
-            older => self.entry_mut(older).newer = index,
-        }
-    }
-
-    fn unlink(&mut self, index: u32) {
-        let Entry { newer, older, .. } = *self.entry(index);
-        match newer {
-            NONE => self.newest = older,
-            newer => self.entry_mut(newer).older = older,
-        }
-        match older {
-            NONE => self.oldest = newer,
-            older => self.entry_mut(older).newer = newer,
-        }
+        self.used[index as usize] = self.clock;
+        self.clock += 1;
     }
 }
 

@@ -173,17 +173,24 @@ impl Channel {
         }
     }
 
+    /// Whether the next letter has arrived.
+    #[inline]
+    pub(crate) fn has_come(&self, incoming: &Incoming) -> bool {
+        let number = incoming.taken.wrapping_add(1);
+        self.slot(number).seq.load(Ordering::Acquire) == number
+    }
+
     /// The next letter, if it has arrived.
     ///
     /// # Safety
     /// The receiver calls it. The letter's payload is readable until [`consume`](Channel::consume).
     #[inline]
     pub(crate) unsafe fn next(&self, incoming: &Incoming, (bodies, body): (*mut u8, usize)) -> Option<Letter> {
-        let number = incoming.taken.wrapping_add(1);
-        let slot = self.slot(number);
-        if slot.seq.load(Ordering::Acquire) != number {
+        if !self.has_come(incoming) {
             return None;
         }
+        let number = incoming.taken.wrapping_add(1);
+        let slot = self.slot(number);
         Some(slot.line.with(|line| {
             let line = line.cast::<u32>();
             // SAFETY: the sender wrote the line before `seq`, and does not touch it again before `consumed` says so.

@@ -335,6 +335,12 @@ impl Node {
         }
     }
 
+    /// Whether a letter from a rank waits to be taken, of whatever plan; those that were put aside do not count.
+    #[inline]
+    pub(crate) fn has_come(&self, from: usize) -> bool {
+        self.channel(from, self.me).0.has_come(&self.incoming[from].get())
+    }
+
     #[inline]
     fn hand_over<R>(&self, from: usize, letter: Letter, read: impl FnOnce(Arrived<'_>) -> R) -> R {
         if letter.length & REFERENCE == 0 {
