@@ -2,6 +2,7 @@
 
 use allhands_mpi::Handle;
 
+use crate::derived;
 use crate::failure::{Reason, Unserved};
 use crate::types::Types;
 
@@ -29,22 +30,7 @@ impl Datatype {
             let dense = basic.size == basic.extent;
             return Ok(Datatype { handle, size: basic.size, extent: basic.extent as isize, dense });
         }
-        Datatype::derived(types, handle)
-    }
-
-    fn derived(types: &Types, handle: Handle) -> Result<Datatype, Unserved> {
-        if handle == types.mpi().constants().handles.datatype_null {
-            return Err(Reason::Refused.into());
-        }
-        let mut size = 0;
-        // SAFETY: the program's handle, and the size is writable.
-        if unsafe { (types.mpi().raw().type_size)(handle, &mut size) } != 0 {
-            return Err(Reason::Refused.into());
-        }
-        // More bytes than an `int` counts are said to be `MPI_UNDEFINED`.
-        let size = usize::try_from(size).or_else(|_| types.mpi().type_size_x(handle))?;
-        let (_, extent) = types.mpi().type_extent(handle)?;
-        Ok(Datatype { handle, size, extent, dense: false })
+        derived::of(types.mpi(), handle)
     }
 
     /// Elements of a reduction, which are taken as they lie, gaps included.

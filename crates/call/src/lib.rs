@@ -12,6 +12,7 @@ mod collectives;
 mod communicator;
 pub mod counts;
 mod datatype;
+pub mod derived;
 pub mod device;
 pub mod failure;
 pub mod handles;

@@ -186,18 +186,6 @@ impl Mpi {
     /// # Safety
     /// The function can be called then, with whatever it is given.
     pub unsafe fn comm_keyval(&self, gone: DeleteFunction) -> Result<c_int> {
-        unsafe extern "C" fn not_copied(
-            _: Handle,
-            _: c_int,
-            _: *mut c_void,
-            _: *mut c_void,
-            _: *mut c_void,
-            copied: *mut c_int,
-        ) -> c_int {
-            // SAFETY: MPI gives the address of an integer.
-            unsafe { *copied = 0 };
-            0
-        }
         self.integer("MPI_Comm_create_keyval", |key| {
             // SAFETY: the key is writable, and both functions have the types that MPI calls.
             unsafe { (self.raw().comm_create_keyval)(not_copied, gone, key, null_mut()) }
@@ -252,4 +240,18 @@ impl Mpi {
         self.check(function, code)?;
         Ok(integer)
     }
+}
+
+/// Of attributes that a duplicate does not get.
+pub(crate) unsafe extern "C" fn not_copied(
+    _: Handle,
+    _: c_int,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+    copied: *mut c_int,
+) -> c_int {
+    // SAFETY: MPI gives the address of an integer.
+    unsafe { *copied = 0 };
+    0
 }

@@ -1,8 +1,10 @@
 //! Derived datatypes and users' operations.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
-use crate::{Error, Handle, Handles, Mpi, Result};
+use crate::communicators::not_copied;
+use crate::{DeleteFunction, Error, Handle, Handles, Mpi, Result};
 
 /// The function of a user's operation: input, input and output, address of the count, address of the datatype (which
 /// [`Abi::read_handle`](crate::Abi::read_handle) reads).
@@ -53,6 +55,25 @@ impl Mpi {
     pub fn type_free(&self, mut datatype: Handle) -> Result<()> {
         // SAFETY: the handle is writable.
         self.check("MPI_Type_free", unsafe { (self.raw().type_free)(&mut datatype) })
+    }
+
+    /// A key for attributes of datatypes that a duplicate does not get; `gone` is called when one is deleted, be it with its datatype.
+    ///
+    /// # Safety
+    /// The function can be called then, with whatever it is given.
+    pub unsafe fn type_keyval(&self, gone: DeleteFunction) -> Result<c_int> {
+        self.integer("MPI_Type_create_keyval", |key| {
+            // SAFETY: the key is writable, and both functions have the types that MPI calls.
+            unsafe { (self.raw().type_create_keyval)(not_copied, gone, key, null_mut()) }
+        })
+    }
+
+    /// Gives a type an attribute, of which only its end matters.
+    pub fn mark_type(&self, datatype: Handle, key: c_int) -> Result<()> {
+        // Any value but null, which might mean that there is none.
+        let value = std::ptr::dangling_mut::<c_void>();
+        // SAFETY: handle and key are MPI's.
+        self.check("MPI_Type_set_attr", unsafe { (self.raw().type_set_attr)(datatype, key, value) })
     }
 
     /// How many bytes of data a type has.

@@ -156,6 +156,8 @@ functions! {
         type_create_struct "Type_create_struct" (c_int, Counts, *const Aint, *const c_void, Handles);
         type_commit "Type_commit" (Handles);
         type_free "Type_free" (Handles);
+        type_create_keyval "Type_create_keyval" (CopyFunction, DeleteFunction, Out, *mut c_void);
+        type_set_attr "Type_set_attr" (Handle, c_int, *mut c_void);
         pack "Pack" (Send, c_int, Handle, Receive, c_int, Out, Handle);
         unpack "Unpack" (Send, c_int, Out, Receive, c_int, Handle, Handle);
         op_create "Op_create" (UserFunction, c_int, Handles);

@@ -1,7 +1,8 @@
 //! A call like one of this thread's last ones goes straight to its plan: reading arguments takes as long as a short collective.
 //!
-//! What such a call says follows from a few numbers, which are compared here: the collective, the communicator, counts, and predefined
-//! datatypes and operations, whose handles never come to mean anything else. Only the buffers may be others.
+//! What such a call says follows from a few numbers, which are compared here: the collective, the communicator, counts, and datatypes and operations.
+//! Handles of predefined ones never come to mean anything else; of datatypes that the program has made it is known when one is gone. Only the
+//! buffers may be others.
 //!
 //! Programs call several collectives by turns, so calls of many kinds are known at a time: each at one of two places that follow from its
 //! numbers. What a rank knows is its own affair: with or without, a call runs the same plan.
@@ -11,7 +12,7 @@ use std::ffi::{c_int, c_void};
 
 use allhands::raw::{RawOperation, RawPlan};
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Numbers, Region, Task, device, overlap};
+use allhands_call::{Numbers, Region, Task, derived, device, overlap};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
@@ -42,6 +43,8 @@ struct Known {
     numbers: [usize; 5],
     /// As in [`recent`](super::recent::recent): later it may mean something else.
     removed: u64,
+    /// How many [datatypes were gone](derived::gone), if it has some that are not predefined: later their handles may mean others.
+    gone: Option<u64>,
     /// The numbers of the arrays that this rank gives.
     arrays: Vec<Vec<i64>>,
     member: *const Member,
@@ -97,6 +100,7 @@ pub(super) fn repeat_call(
         let at = pair(collective, comm, &plain.numbers);
         let known = calls.known.get(at..at + 2)?.iter().flatten().find(|known| {
             known.is(collective, comm, session.comms.removed(), plain)
+                && known.gone.is_none_or(|gone| gone == derived::gone())
                 && (known.arrays.is_empty() || known.has_arrays(session, plain))
         })?;
         let known = Some(known).filter(|known| !requests::any() && known.fits(session, plain))?;
@@ -133,9 +137,14 @@ pub(super) fn remember(
     task: &Task,
 ) {
     let direct = |region: &Region| region.direct().is_some();
-    let predefined = |datatype: &Handle| session.job.types.basic(session.job.mpi.abi().handle(*datatype)).is_some();
+    // Of types that are gone none was this call's.
+    let gone = derived::gone();
+    let handle = |datatype: Handle| session.job.mpi.abi().handle(datatype);
+    let predefined = |datatype: Handle| session.job.types.basic(handle(datatype)).is_some();
+    let lasting = |datatype: Handle| predefined(datatype) || derived::is_kept(handle(datatype));
     let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
-    let whole = kernel && direct(&task.output) && plain.types.iter().flatten().all(predefined);
+    let types = plain.types.iter().flatten().copied();
+    let whole = kernel && direct(&task.output) && types.clone().all(lasting);
     let input = task.input.as_ref();
     // What begins somewhere behind the program's address does so by numbers that are not looked at then.
     let at = |region: &Region, buffer: *const c_void| {
@@ -161,17 +170,18 @@ pub(super) fn remember(
     // SAFETY: the program's arrays have a number for each rank, or neighbour.
     let read = |(place, array): (usize, &Numbers)| unsafe { array.read(length(place)) };
     let Ok(arrays) = given.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>() else { return };
-    let derived = |(array, numbers): (&Numbers, &Vec<i64>)| {
-        matches!(array, Numbers::Handles(..)) && !numbers.iter().all(|handle| predefined(&(*handle as Handle)))
-    };
-    if given.iter().zip(&arrays).any(derived) {
+    let listed = given.iter().zip(&arrays).filter(|(array, _)| matches!(array, Numbers::Handles(..)));
+    let listed = listed.flat_map(|(_, handles)| handles.iter().map(|handle| *handle as Handle));
+    if !listed.clone().all(lasting) {
         return;
     }
+    let gone = (!types.chain(listed).all(predefined)).then_some(gone);
     let known = Known {
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
         removed: session.comms.removed(),
+        gone,
         arrays,
         member,
         place,
@@ -196,9 +206,9 @@ impl Calls {
                 && known.in_place == call.in_place
                 && known.arrays == call.arrays
         };
-        let gone = |known: &Option<Known>| known.as_ref().is_none_or(|known| known.removed != call.removed);
+        let over = |known: &Option<Known>| known.as_ref().is_none_or(|known| known.removed != call.removed);
         let same = places.iter().position(|known| known.as_ref().is_some_and(like));
-        let place = same.or_else(|| places.iter().position(gone)).unwrap_or_else(|| {
+        let place = same.or_else(|| places.iter().position(over)).unwrap_or_else(|| {
             self.next = 1 - self.next;
             self.next
         });
@@ -210,7 +220,9 @@ impl Known {
     /// Whether a call says the same in all numbers but those of arrays.
     #[inline]
     fn is(&self, collective: Collective, comm: Handle, removed: u64, plain: &Plain<'_>) -> bool {
-        self.collective == collective && self.comm == comm && self.removed == removed && self.numbers == plain.numbers
+        // Written out: comparing arrays is a call, which takes longer than this.
+        let numbers = self.numbers.iter().zip(&plain.numbers).fold(0, |differ, (one, other)| differ | (one ^ other));
+        self.collective == collective && self.comm == comm && self.removed == removed && numbers == 0
     }
 
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
@@ -261,6 +273,7 @@ mod tests {
             comm: 5,
             numbers: plain.numbers,
             removed,
+            gone: None,
             arrays,
             member: std::ptr::null(),
             place: FoundPlan::Known(slot()),
