@@ -457,24 +457,31 @@ impl Engine {
     }
 
     /// Begins a send. A message that finds no room waits in `pending` while the program goes on.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, program: &Program, index: usize) -> Result<bool> {
+        // One run of memory and one letter, as most messages are.
+        if let Outlet::Letters { to, done, .. } = &mut self.sends[index]
+            && let [part] = &program.sends[index].parts[..]
+            && part.len <= self.world.node.body()
+            && self.pending.is_empty()
+        {
+            let from = address(&self.bases, part);
+            // SAFETY: the part is inside this rank's memory, and the letter has room for it.
+            let fill = |at: *mut u8| unsafe { copy_run(from, at, part.len) };
+            if self.world.node.send(*to, self.key, part.len, fill) {
+                *done = true;
+                return Ok(true);
+            }
+        }
+        self.send_otherwise(program, index)
+    }
+
+    /// The same for every message.
+    #[inline(never)]
+    fn send_otherwise(&mut self, program: &Program, index: usize) -> Result<bool> {
         let message = &program.sends[index];
         match &mut self.sends[index] {
-            Outlet::Letters { to, cursor, done } => {
-                // One run of memory and one letter, as most messages are.
-                if let [part] = &message.parts[..]
-                    && part.len <= self.world.node.body()
-                    && self.pending.is_empty()
-                {
-                    let from = address(&self.bases, part);
-                    // SAFETY: the part is inside this rank's memory, and the letter has room for it.
-                    let fill = |at: *mut u8| unsafe { copy_run(from, at, part.len) };
-                    if self.world.node.send(*to, self.key, part.len, fill) {
-                        *done = true;
-                        return Ok(true);
-                    }
-                }
+            Outlet::Letters { cursor, done, .. } => {
                 *cursor = Cursor::default();
                 *done = false;
             }

@@ -37,7 +37,7 @@ pub use memory::{Region, overlap};
 pub use neighborhood::Neighborhood;
 pub use numbers::Numbers;
 pub use operations::Object;
-pub use task::{Outcome, Staged, Task};
+pub use task::{Direct, Outcome, Staged, Task};
 pub use types::Types;
 
 /// The examples of the project's own pages, which no published crate can hold.

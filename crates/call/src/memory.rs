@@ -74,9 +74,14 @@ impl Region {
 
     #[inline(always)]
     fn of(at: *mut u8, datatype: Datatype, parts: Parts) -> Region {
-        let asked = datatype.dense && matches!(parts, Parts::One(1..));
-        let near = !asked || device::of(at).is_none();
+        let near = Region::is_near(at, &datatype, &parts);
         Region { at, datatype, parts, near, align: 1, held: None }
+    }
+
+    #[inline(always)]
+    fn is_near(at: *mut u8, datatype: &Datatype, parts: &Parts) -> bool {
+        let asked = datatype.dense && matches!(parts, Parts::One(1..));
+        !asked || device::of(at).is_none()
     }
 
     /// So many elements.
@@ -94,6 +99,23 @@ impl Region {
             return Err(Error::Null.into());
         }
         Ok(Region::of(at, datatype, parts_of(counts, places)))
+    }
+
+    /// Whether it is what the program's address and other arguments say, so that the same arguments with another address say the same
+    /// [elsewhere](Region::move_to).
+    pub fn begins_at(&self, at: *const u8) -> bool {
+        let is_room = self.datatype.dense && self.at.is_null();
+        self.bytes() == 0 || self.at.cast_const() == at && !is_room && !matches!(self.parts, Parts::Mixed(_))
+    }
+
+    /// The same at another address; false, and nothing has changed, where nothing can be.
+    #[inline]
+    pub fn move_to(&mut self, at: *mut u8) -> bool {
+        let there = !at.is_null() || !self.datatype.dense || self.bytes() == 0;
+        if there && self.bytes() > 0 {
+            (self.at, self.near) = (at, Region::is_near(at, &self.datatype, &self.parts));
+        }
+        there
     }
 
     /// From now on the program may free its datatype.
@@ -357,6 +379,29 @@ mod tests {
         assert!(Region::new(at, 2, with_gaps).is_ok_and(|region| region.direct().is_none() && region.bytes() == 24));
         let odd = Region::new(at.wrapping_add(1), 2, word).map(|region| region.aligned(4));
         assert!(odd.is_ok_and(|region| region.direct().is_none()));
+    }
+
+    #[test]
+    fn what_moves_says_the_same_elsewhere() {
+        let mut memory = [0u32; 32];
+        let at = memory.as_mut_ptr().cast::<u8>();
+        let word = Datatype::element(0, 4);
+        let mut all = Region::new(at, 3, word).unwrap().aligned(4);
+        assert!(all.begins_at(at) && !all.begins_at(at.wrapping_add(4)));
+        assert!(all.move_to(at.wrapping_add(8)) && all.direct() == Some(at.wrapping_add(8)));
+        assert!(all.move_to(at.wrapping_add(9)) && all.direct().is_none(), "not where elements are to lie");
+        assert!(!all.move_to(null_mut()) && all.begins_at(at.wrapping_add(9)), "nothing is at null");
+        let mut apart = Region::scattered(at, &[1, 1], &[0, 5], word).unwrap();
+        assert!(apart.move_to(at.wrapping_add(4)));
+        let places: Vec<usize> =
+            apart.pieces().unwrap().iter().map(|(place, _)| *place as usize - at as usize).collect();
+        assert_eq!(places, [4, 24]);
+        let mut none = Region::new(null_mut(), 0, word).unwrap();
+        assert!(none.begins_at(at) && none.move_to(null_mut()) && none.move_to(at));
+        let gaps = Datatype { handle: 0, size: 4, extent: 8, dense: false };
+        let mixed = Region::mixed(vec![Region::new(at, 1, gaps).unwrap()]);
+        assert!(!Region::room(8).begins_at(null_mut()), "nothing of the program's");
+        assert!(!mixed.begins_at(at) && !mixed.begins_at(std::ptr::null()), "each has an address of its own");
     }
 
     #[test]

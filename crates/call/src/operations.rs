@@ -62,7 +62,7 @@ impl Reduction {
             datatype = Datatype::element(datatype.handle, datatype.size);
         }
         let operation = RawOperation::Own { bytes: datatype.size, commutative };
-        let called = Called { mpi, op, datatype, layout, failure: AtomicI32::new(0) };
+        let called = Called { mpi, op, commutative, datatype, layout, failure: AtomicI32::new(0) };
         Ok(Reduction { datatype, align: 1, element: Type::U8, operation, called: Some(Arc::new(called)) })
     }
 }
@@ -80,6 +80,8 @@ pub enum Object {
 pub struct Called {
     mpi: &'static Mpi,
     op: Handle,
+    /// Which is all that a plan knows of it.
+    commutative: bool,
     datatype: Datatype,
     /// `None`: elements are their data, one after the other.
     layout: Option<Layout>,
@@ -99,6 +101,11 @@ impl Called {
                 let _ = called.failure.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
             }
         });
+    }
+
+    /// Whether a plan that was made for the operation serves what its handle means now: it may have been freed, and another one made.
+    pub fn is_alike(&self) -> bool {
+        self.mpi.op_commutative(self.op) == Ok(self.commutative)
     }
 
     /// What of it is the program's to free, while runs still call it.

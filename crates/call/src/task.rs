@@ -32,6 +32,31 @@ pub struct Task {
     pub hood: Option<Arc<Neighborhood>>,
 }
 
+/// The program's own memory, on which a call runs.
+#[derive(Clone, Copy)]
+pub struct Direct {
+    source: *const u8,
+    target: *mut u8,
+    in_place: bool,
+}
+
+impl Direct {
+    /// Runs a plan on it.
+    ///
+    /// # Safety
+    /// The program's memory is as it says.
+    #[inline]
+    pub unsafe fn run(&self, plan: &mut RawPlan) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.in_place {
+                false => plan.run(self.source, self.target),
+                true => plan.run_in_place(self.target),
+            }
+        }
+    }
+}
+
 /// What the arguments of a call come to.
 pub type Outcome = Result<Task, Unserved>;
 
@@ -86,11 +111,9 @@ impl Task {
     /// The program's memory is as it says.
     #[inline]
     pub unsafe fn run(&self, mpi: &Mpi, plan: &mut RawPlan) -> Result<(), Unserved> {
-        if self.called.is_none()
-            && let (Some(source), Some(target)) = (self.source(), self.output.direct())
-        {
+        if let Some(direct) = self.direct() {
             // SAFETY: the caller's promise.
-            return unsafe { plan.run(source, target) }.map_err(Unserved::from);
+            return unsafe { direct.run(plan) }.map_err(Unserved::from);
         }
         // SAFETY: the caller's promise.
         unsafe {
@@ -102,6 +125,33 @@ impl Task {
             }
             self.unstage(mpi, &staged)
         }
+    }
+
+    /// The program's memory, if it runs on that.
+    #[inline]
+    pub fn direct(&self) -> Option<Direct> {
+        let target = self.output.direct().filter(|_| self.called.is_none())?;
+        match self.input {
+            None => Some(Direct { source: null(), target, in_place: true }),
+            Some(_) => self.source().map(|source| Direct { source, target, in_place: false }),
+        }
+    }
+
+    /// The same call with the program's data elsewhere, as another call says that is like it but for its buffers. In place it stays so. False
+    /// where it has to be read anew.
+    #[inline]
+    pub fn move_to(&mut self, mpi: &Mpi, send: *const u8, receive: *mut u8) -> bool {
+        let given = self
+            .input
+            .as_mut()
+            .is_none_or(|input| send != mpi.in_place().cast_const().cast() && input.move_to(send.cast_mut()));
+        given && self.output.move_to(receive)
+    }
+
+    /// Whether the operation's handle may be used again as it is: see [`Called::is_alike`].
+    #[inline]
+    pub fn is_alike(&self) -> bool {
+        self.called.as_ref().is_none_or(|called| called.is_alike())
     }
 
     /// Where the input lies, if it can be used as it is. Where the output is written while the input is still needed, the two

@@ -43,8 +43,8 @@ pub(crate) struct Node {
     /// Bytes of a slot's body.
     body: usize,
     pub(crate) peer_memory: PeerMemory,
-    outgoing: Box<[Cell<Outgoing>]>,
-    incoming: Box<[Cell<Incoming>]>,
+    outgoing: Box<[ChannelEnd<Outgoing>]>,
+    incoming: Box<[ChannelEnd<Incoming>]>,
     /// Letters of plans that nobody asked about yet, by sender, and how many there are.
     aside: Box<[RefCell<VecDeque<LetterAside>>]>,
     kept: Cell<usize>,
@@ -108,6 +108,21 @@ impl Drop for Chunk {
     }
 }
 
+/// This rank's end of a channel: where it lies, at hand for every letter, and how far it is.
+struct ChannelEnd<S> {
+    channel: *const Channel,
+    bodies: *mut u8,
+    side: Cell<S>,
+}
+
+impl<S> ChannelEnd<S> {
+    #[inline]
+    fn channel(&self) -> &Channel {
+        // SAFETY: it lies in the memory of the node, which holds it.
+        unsafe { &*self.channel }
+    }
+}
+
 /// Bytes of one channel with its bodies.
 fn channel_bytes(body: usize) -> usize {
     size_of::<Channel>() + SLOTS * body
@@ -157,14 +172,16 @@ impl Node {
     /// A rank's view of memory that is zero at first, of [`bytes`](Node::bytes).
     pub(crate) fn new(memory: Arc<Mapping>, ranks: usize, me: usize, body: usize, peer_memory: PeerMemory) -> Node {
         assert!(memory.len() >= Node::bytes(ranks, body) && me < ranks && body.is_multiple_of(128));
+        let outgoing = (0..ranks).map(|to| Node::end(&memory, (ranks, body), me, to)).collect();
+        let incoming = (0..ranks).map(|from| Node::end(&memory, (ranks, body), from, me)).collect();
         let node = Node {
             memory,
             ranks,
             me,
             body,
             peer_memory,
-            outgoing: (0..ranks).map(|_| Cell::default()).collect(),
-            incoming: (0..ranks).map(|_| Cell::default()).collect(),
+            outgoing,
+            incoming,
             aside: (0..ranks).map(|_| RefCell::default()).collect(),
             kept: Cell::new(0),
             core: Cell::default(),
@@ -221,16 +238,14 @@ impl Node {
         unsafe { &*self.memory.as_ptr().add(size_of::<Board>()).cast::<Seat>().add(rank) }
     }
 
-    /// A channel and its bodies.
-    #[inline]
-    fn channel(&self, from: usize, to: usize) -> (&Channel, (*mut u8, usize)) {
-        debug_assert!(from < self.ranks && to < self.ranks);
-        let before = size_of::<Board>() + self.ranks * size_of::<Seat>();
-        let at = before + (from * self.ranks + to) * channel_bytes(self.body);
+    /// An end of a channel.
+    fn end<S: Default>(memory: &Mapping, (ranks, body): (usize, usize), from: usize, to: usize) -> ChannelEnd<S> {
+        let before = size_of::<Board>() + ranks * size_of::<Seat>();
+        let at = before + (from * ranks + to) * channel_bytes(body);
         // SAFETY: channels follow the seats, each with its bodies; zeros are an empty channel.
         unsafe {
-            let at = self.memory.as_ptr().add(at);
-            (&*at.cast(), (at.add(size_of::<Channel>()), self.body))
+            let at = memory.as_ptr().add(at);
+            ChannelEnd { channel: at.cast(), bodies: at.add(size_of::<Channel>()), side: Cell::default() }
         }
     }
 
@@ -247,15 +262,15 @@ impl Node {
     /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room.
     #[inline]
     pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
-        let (channel, bodies) = self.channel(self.me, to);
-        let mut outgoing = self.outgoing[to].get();
+        let end = &self.outgoing[to];
+        let (channel, mut outgoing) = (end.channel(), end.side.get());
         let room = channel.room(&mut outgoing);
         if room {
             debug_assert!(bytes <= self.body.max(INLINE));
             // SAFETY: this rank sends, there is room, and the letter fits.
-            unsafe { channel.send(&mut outgoing, bodies, key, bytes as u32, fill) };
+            unsafe { channel.send(&mut outgoing, (end.bodies, self.body), key, bytes as u32, fill) };
         }
-        self.outgoing[to].set(outgoing);
+        end.side.set(outgoing);
         if room {
             self.wake(to);
         }
@@ -265,8 +280,8 @@ impl Node {
     /// Sends a reference to pieces; its number, or none if there is no room. The pieces must stay readable and unwritten until
     /// the reference is [`settled`](Node::settled) or [`revoke`](Node::revoke) has returned, and so must the list.
     pub(crate) fn refer(&self, to: usize, key: u64, pieces: &[Piece]) -> Option<u32> {
-        let (channel, bodies) = self.channel(self.me, to);
-        let mut outgoing = self.outgoing[to].get();
+        let end = &self.outgoing[to];
+        let (channel, mut outgoing) = (end.channel(), end.side.get());
         let number = channel.room(&mut outgoing).then(|| channel.refer(&mut outgoing)).flatten();
         if let Some(number) = number {
             let piece = match pieces {
@@ -277,12 +292,12 @@ impl Node {
             let reference = Reference { number, pieces: pieces.len() as u32, piece, bytes };
             // SAFETY: this rank sends, there is room, and a reference fits into a line.
             unsafe {
-                channel.send(&mut outgoing, bodies, key, REFERENCE_LENGTH, |to| {
+                channel.send(&mut outgoing, (end.bodies, self.body), key, REFERENCE_LENGTH, |to| {
                     to.cast::<Reference>().write_unaligned(reference);
                 });
             }
         }
-        self.outgoing[to].set(outgoing);
+        end.side.set(outgoing);
         if number.is_some() {
             self.wake(to);
         }
@@ -292,13 +307,13 @@ impl Node {
     /// Whether the receiver is through with a reference.
     #[inline]
     pub(crate) fn settled(&self, to: usize, number: u32) -> bool {
-        self.channel(self.me, to).0.settled(number)
+        self.outgoing[to].channel().settled(number)
     }
 
     /// Takes a reference back: nobody reads what it names when this returns.
     pub(crate) fn revoke(&self, to: usize, number: u32) {
         let mut turns = 0u32;
-        self.channel(self.me, to).0.revoke(number, || {
+        self.outgoing[to].channel().revoke(number, || {
             turns = turns.wrapping_add(1);
             turns.is_multiple_of(4096) && matches!(self.peer_memory, PeerMemory::Kernel { .. }) && self.seat(to).dead()
         });
@@ -313,14 +328,15 @@ impl Node {
             let letter = Letter { key, length: kept.length, payload: kept.payload.as_ptr().cast() };
             return Some(self.hand_over(from, letter, read));
         }
-        let (channel, bodies) = self.channel(from, self.me);
+        let end = &self.incoming[from];
+        let channel = end.channel();
         loop {
-            let mut incoming = self.incoming[from].get();
+            let mut incoming = end.side.get();
             // SAFETY: this rank receives.
-            let letter = unsafe { channel.next(&incoming, bodies) }?;
+            let letter = unsafe { channel.next(&incoming, (end.bodies, self.body)) }?;
             let consumed = |incoming: &mut Incoming| {
                 let tell = channel.consume(incoming);
-                self.incoming[from].set(*incoming);
+                end.side.set(*incoming);
                 if tell {
                     self.wake(from);
                 }
@@ -338,7 +354,8 @@ impl Node {
     /// Whether a letter from a rank waits to be taken, of whatever plan; those that were put aside do not count.
     #[inline]
     pub(crate) fn has_come(&self, from: usize) -> bool {
-        self.channel(from, self.me).0.has_come(&self.incoming[from].get())
+        let end = &self.incoming[from];
+        end.channel().has_come(&end.side.get())
     }
 
     #[inline]
@@ -348,7 +365,7 @@ impl Node {
         }
         // SAFETY: the sender wrote a reference.
         let reference = unsafe { letter.payload.cast::<Reference>().read_unaligned() };
-        let channel = self.channel(from, self.me).0;
+        let channel = self.incoming[from].channel();
         let result = read(Arrived::Reference(reference, channel.begin(reference.number)));
         self.wake(from);
         result

@@ -10,9 +10,9 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-use allhands::raw::{RawOperation, RawPlan};
+use allhands::raw::RawPlan;
 use allhands_call::failure::{fault, raise};
-use allhands_call::{Numbers, Region, Task, derived, device, overlap};
+use allhands_call::{Direct, Numbers, Task, Unserved, derived, device};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
@@ -49,13 +49,12 @@ struct Known {
     arrays: Vec<Vec<i64>>,
     member: *const Member,
     place: FoundPlan,
-    /// What the buffers' addresses are to be multiples of.
-    align: usize,
-    /// Bytes of input and output, and where they lay.
-    bytes: [usize; 2],
-    buffers: (*const c_void, *mut c_void),
-    /// Whether the output held the input.
-    in_place: bool,
+    /// What its arguments came to, with the buffers that it had last, if it had both of them; and the memory, if it runs on the program's.
+    task: Task,
+    buffers: Option<(*const c_void, *mut c_void)>,
+    direct: Option<Direct>,
+    /// Its first buffer, which in place says so.
+    send: *const c_void,
 }
 
 /// The kinds of calls in a program's loops are fewer.
@@ -96,63 +95,62 @@ pub(super) fn repeat_call(
     comm: Handle,
     plain: &Plain<'_>,
 ) -> Option<c_int> {
-    let (member, place, in_place) = CALLS.with_borrow(|calls| {
+    // Nothing that is called meanwhile comes here: what it calls of MPI's is not the program's.
+    CALLS.with_borrow_mut(|calls| {
         let at = pair(collective, comm, &plain.numbers);
-        let known = calls.known.get(at..at + 2)?.iter().flatten().find(|known| {
+        let known = calls.known.get_mut(at..at + 2)?.iter_mut().flatten().find(|known| {
             known.is(collective, comm, session.comms.removed(), plain)
                 && known.gone.is_none_or(|gone| gone == derived::gone())
                 && (known.arrays.is_empty() || known.has_arrays(session, plain))
         })?;
-        let known = Some(known).filter(|known| !requests::any() && known.fits(session, plain))?;
-        Some((known.member, known.place, known.in_place))
-    })?;
-    // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
-    let group = unsafe { &*member }.made()?;
-    let ran = inside(|| {
-        let mut group = lock(group);
-        let plan: &mut RawPlan = group.placed(place)?;
-        // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
-        Some(unsafe {
-            match in_place {
-                false => plan.run(plain.send.cast(), plain.receive.cast()),
-                true => plan.run_in_place(plain.receive.cast()),
+        if requests::any() || !known.moves(session, plain) {
+            return None;
+        }
+        // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
+        let group = unsafe { &*known.member }.made()?;
+        let mut failure = None;
+        let ran = inside(|| {
+            let mut group = lock(group);
+            let plan: &mut RawPlan = match group.placed(known.place) {
+                Some(plan) if known.direct.is_some() || known.task.is_alike() => plan,
+                _ => return false,
+            };
+            // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
+            let ran = unsafe {
+                match &known.direct {
+                    Some(direct) => direct.run(plan).map_err(Unserved::from),
+                    None => known.task.run(session.job.mpi, plan),
+                }
+            };
+            // What it takes to hand an error on is not for every call.
+            if let Err(unserved) = ran {
+                failure = Some(unserved);
             }
-        })
-    });
-    match ran {
-        Some(Some(Ok(()))) => Some(0),
-        Some(Some(Err(error))) => Some(raise(session.job.mpi, function, comm, &error)),
-        Some(None) => None,
-        None => Some(fault(session.job.mpi, function, comm)),
-    }
+            true
+        });
+        match (ran, failure) {
+            (Some(true), None) => Some(0),
+            (Some(true), Some(Unserved::Failed(error))) => Some(raise(session.job.mpi, function, comm, &error)),
+            (Some(_), _) => None,
+            (None, _) => Some(fault(session.job.mpi, function, comm)),
+        }
+    })
 }
 
 /// Remembers a call for the next one, if its arguments are all there is to know.
-pub(super) fn remember(
-    session: &Session,
-    comm: Handle,
-    plain: &Plain<'_>,
-    member: &Member,
-    group: &Group,
-    task: &Task,
-) {
-    let direct = |region: &Region| region.direct().is_some();
+pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain<'_>, member: &Member, group: &Group, task: Task) {
     // Of types that are gone none was this call's.
     let gone = derived::gone();
     let handle = |datatype: Handle| session.job.mpi.abi().handle(datatype);
     let predefined = |datatype: Handle| session.job.types.basic(handle(datatype)).is_some();
     let lasting = |datatype: Handle| predefined(datatype) || derived::is_kept(handle(datatype));
-    let kernel = !matches!(task.call.operation, Some(RawOperation::Own { .. }));
     let types = plain.types.iter().flatten().copied();
-    let whole = kernel && direct(&task.output) && types.clone().all(lasting);
     let input = task.input.as_ref();
     // What begins somewhere behind the program's address does so by numbers that are not looked at then.
-    let at = |region: &Region, buffer: *const c_void| {
-        region.bytes() == 0 || region.direct() == Some(buffer.cast_mut().cast())
-    };
-    let whole = whole && at(&task.output, plain.receive) && input.is_none_or(|input| at(input, plain.send));
+    let whole =
+        task.output.begins_at(plain.receive.cast()) && input.is_none_or(|input| input.begins_at(plain.send.cast()));
     let in_place_exchange = input.is_none() && task.call.collective == Collective::Alltoallv;
-    if !whole || !input.is_none_or(direct) || in_place_exchange || session.observers.any() {
+    if !whole || !types.clone().all(lasting) || in_place_exchange || session.observers.any() {
         return;
     }
     let Some(place) = group.place() else { return };
@@ -185,10 +183,10 @@ pub(super) fn remember(
         arrays,
         member,
         place,
-        align: input.map_or(1, Region::align).max(task.output.align()),
-        bytes: [input.map_or(0, Region::bytes), task.output.bytes()],
-        buffers: (plain.send, plain.receive),
-        in_place: input.is_none(),
+        direct: task.direct(),
+        task,
+        buffers: Some((plain.send, plain.receive)),
+        send: plain.send,
     };
     CALLS.with_borrow_mut(|calls| calls.keep(known, plain));
 }
@@ -203,7 +201,7 @@ impl Calls {
         let places = &mut self.known[at..at + 2];
         let like = |known: &Known| {
             known.is(call.collective, call.comm, call.removed, plain)
-                && known.in_place == call.in_place
+                && known.in_place() == call.in_place()
                 && known.arrays == call.arrays
         };
         let over = |known: &Option<Known>| known.as_ref().is_none_or(|known| known.removed != call.removed);
@@ -227,7 +225,7 @@ impl Known {
 
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
     fn has_arrays(&self, session: &Session, plain: &Plain<'_>) -> bool {
-        if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place {
+        if plain.send == session.job.mpi.in_place().cast_const() && !self.in_place() {
             return false;
         }
         let mut arrays = plain.arrays.iter().zip(&self.arrays);
@@ -235,31 +233,32 @@ impl Known {
         plain.arrays.len() == self.arrays.len() && arrays.all(|(array, known)| unsafe { array.are(known) })
     }
 
-    /// Whether the buffers are two that need no look.
+    /// Whether the output held the input.
+    fn in_place(&self) -> bool {
+        self.task.input.is_none()
+    }
+
+    /// Goes to the buffers of a call like it; not where that is in place and this was not, or the other way round.
     #[inline]
-    fn fits(&self, session: &Session, plain: &Plain<'_>) -> bool {
-        // They were looked at then.
-        if self.buffers == (plain.send, plain.receive) && !device::seen() {
+    fn moves(&mut self, session: &Session, plain: &Plain<'_>) -> bool {
+        let buffers = Some((plain.send, plain.receive));
+        if self.buffers == buffers && !device::seen() {
             return true;
         }
-        let [input, output] = self.bytes;
-        let fits = |at: *const c_void, bytes: usize| {
-            bytes == 0 || !at.is_null() && (at as usize).is_multiple_of(self.align) && device::of(at.cast()).is_none()
-        };
-        let apart = match self.in_place {
-            true => plain.send == self.buffers.0,
-            false => {
-                plain.send != session.job.mpi.in_place().cast_const()
-                    && !overlap((plain.send as usize, input), (plain.receive as usize, output))
-                    && fits(plain.send, input)
-            }
-        };
-        apart && fits(plain.receive, output)
+        let moved = (!self.in_place() || plain.send == self.send)
+            && self.task.move_to(session.job.mpi, plain.send.cast(), plain.receive.cast());
+        self.buffers = buffers.filter(|_| moved);
+        self.direct = self.task.direct();
+        moved
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use allhands::kernels::Type;
+    use allhands::raw::{Amount, RawCall};
+    use allhands_call::Region;
+
     use super::*;
 
     fn plain(count: usize, datatype: Handle) -> Plain<'static> {
@@ -268,6 +267,14 @@ mod tests {
     }
 
     fn known(plain: &Plain<'_>, removed: u64, arrays: Vec<Vec<i64>>) -> Known {
+        let call = RawCall {
+            collective: Collective::Allreduce,
+            amount: Amount::Each(plain.numbers[0]),
+            element: Type::F64,
+            operation: None,
+            root: 0,
+            graph: None,
+        };
         Known {
             collective: Collective::Allreduce,
             comm: 5,
@@ -277,10 +284,10 @@ mod tests {
             arrays,
             member: std::ptr::null(),
             place: FoundPlan::Known(slot()),
-            align: 1,
-            bytes: [0, 0],
-            buffers: (std::ptr::null(), std::ptr::null_mut()),
-            in_place: false,
+            task: Task::new(call, None, Region::none(), 0),
+            buffers: None,
+            direct: None,
+            send: std::ptr::null(),
         }
     }
 

@@ -202,7 +202,7 @@ impl Call<'_> {
         self.told = group.told;
         // Many communicators have one call.
         if let Some(plain) = plain.as_ref().filter(|_| !group.fresh) {
-            remember(session, self.comm, plain, member, &group, &task);
+            remember(session, self.comm, plain, member, &group, task);
         }
         Ok(chosen)
     }
