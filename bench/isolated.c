@@ -1,9 +1,11 @@
 /* How long a collective takes as programs call it: alone, on data that were just written, after a message.
  *
- *     isolated [ITERATIONS] [LARGEST] [rest]      (bytes; all sizes up to 4 MiB without)
+ *     isolated [ITERATIONS] [LARGEST] [rest] [turns]      (bytes; all sizes up to 4 MiB without)
  *
- * Six collectives and the barrier; with `rest` the other ones, those among neighbours on a periodic ring. Before every call each rank writes its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before
- * is left in the caches' first lines and ranks begin together. A call takes as long as on the rank where it takes longest. Every line is
+ * Six collectives and the barrier; with `rest` the other ones, those among neighbours on a periodic ring. Before every call each rank writes
+ * its send buffer anew and exchanges a message with a neighbour, so that nothing of the call before is left in the caches' first lines and
+ * ranks begin together. One collective is called again and again, then the next one; with `turns` all of a size take turns, so that no call
+ * is like the one before. A call takes as long as on the rank where it takes longest. Every line is
  * `collective bytes median p10 p90`, in microseconds. On two ranks of one node a yardstick is measured in the same
  * way, as `limit-...`: what the collective has to do, by hand, in memory that both ranks see. A program's own
  * buffers are not such memory: of long messages something more has to be copied; but then both ranks may copy at the same
@@ -17,10 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { LARGEST = 4 << 20, SIZES = 7, WARM_UP = 20 };
+enum { LARGEST = 4 << 20, SIZES = 7, WARM_UP = 20, MOST_CALLS = 16 };
 static const int sizes[SIZES] = {8, 128, 1 << 10, 8 << 10, 64 << 10, 1 << 20, LARGEST};
 
-static int me, n, iterations = 400, largest = LARGEST;
+static int me, n, iterations = 400, largest = LARGEST, turns;
 static double *send, *receive;
 static double *times, *slowest;
 
@@ -188,70 +190,86 @@ static int blocks_of(call *act) {
 
 static int compared(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
 
-static void measured(const char *name, call *act, int bytes, int blocks, double *source) {
-    int rounds = iterations;
-    /* Long ones say enough with fewer. */
-    if (bytes >= 1 << 20) rounds = rounds / 8 + 10;
-    else if (bytes >= 64 << 10) rounds = rounds / 2;
-    int next = (me + 1) % n, before = (me + n - 1) % n;
-    for (int i = -WARM_UP; i < rounds; i++) {
-        double token = i;
-        for (int w = 0; w < blocks * bytes / 8; w++) source[w] = i + w;
-        MPI_Sendrecv_replace(&token, 1, MPI_DOUBLE, next, 5, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        double begun = now();
-        act(bytes);
-        if (i >= 0) times[i] = now() - begun;
-    }
-    MPI_Reduce(times, slowest, rounds, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+/* What is measured under a name, and whose blocks it is called with. */
+typedef struct {
+    const char *name;
+    call *act, *like;
+} collective;
+
+static double timed(const collective *one, int bytes, int i, double *source) {
+    int next = (me + 1) % n, before = (me + n - 1) % n, blocks = blocks_of(one->like);
+    double token = i;
+    for (int w = 0; w < blocks * bytes / 8; w++) source[w] = i + w;
+    MPI_Sendrecv_replace(&token, 1, MPI_DOUBLE, next, 5, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    double begun = now();
+    one->act(bytes);
+    return now() - begun;
+}
+
+static void told(const char *name, int bytes, double *of_all, int rounds) {
+    MPI_Reduce(of_all, slowest, rounds, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (me != 0) return;
     qsort(slowest, rounds, sizeof *slowest, compared);
     printf("%s %d %.3f %.3f %.3f\n", name, bytes, slowest[rounds / 2], slowest[rounds / 10], slowest[rounds - 1 - rounds / 10]);
     fflush(stdout);
 }
 
+static void measured(const collective *all, int many, int bytes, double *source) {
+    int rounds = iterations;
+    /* Long ones say enough with fewer. */
+    if (bytes >= 1 << 20) rounds = rounds / 8 + 10;
+    else if (bytes >= 64 << 10) rounds = rounds / 2;
+    /* All rounds of one, then of the next; or all of a round, then those of the next. */
+    for (int c = 0; c < (turns ? 1 : many); c++)
+        for (int i = -WARM_UP; i < rounds; i++)
+            for (int turn = c; turn < (turns ? many : c + 1); turn++) {
+                double took = timed(&all[turn], bytes, i, source);
+                if (i >= 0) times[turn * rounds + i] = took;
+            }
+    for (int c = 0; c < many; c++) told(all[c].name, bytes, times + c * rounds, rounds);
+}
+
 int main(int count, char **words) {
-    typedef struct {
-        const char *name;
-        call *act;
-    } collective;
-    static const collective six[] = {{"allreduce", allreduce}, {"allgather", allgather}, {"alltoall", alltoall},
-        {"reduce_scatter_block", reduce_scatter_block}, {"bcast", bcast}, {"reduce", reduce}};
-    static const collective limits[] = {{"limit-allreduce", limit_allreduce}, {"limit-allgather", limit_allgather},
-        {"limit-alltoall", limit_alltoall}, {"limit-reduce_scatter_block", limit_reduce_scatter_block},
-        {"limit-bcast", limit_bcast}, {"limit-reduce", limit_reduce}};
-    static const collective others[] = {{"alltoallv", alltoallv}, {"alltoallw", alltoallw}, {"gather", gather}, {"gatherv", gatherv},
-        {"scatter", scatter}, {"scatterv", scatterv}, {"scan", scan}, {"exscan", exscan},
-        {"neighbor_allgather", neighbor_allgather}, {"neighbor_alltoall", neighbor_alltoall},
-        {"neighbor_alltoallv", neighbor_alltoallv}};
+    static const collective meeting[] = {{"barrier", barrier, barrier}};
+    static const collective six[] = {{"allreduce", allreduce, allreduce}, {"allgather", allgather, allgather},
+        {"alltoall", alltoall, alltoall}, {"reduce_scatter_block", reduce_scatter_block, reduce_scatter_block},
+        {"bcast", bcast, bcast}, {"reduce", reduce, reduce}};
+    static const collective limit_meeting[] = {{"limit-barrier", limit_barrier, barrier}};
+    static const collective limits[] = {{"limit-allreduce", limit_allreduce, allreduce}, {"limit-allgather", limit_allgather, allgather},
+        {"limit-alltoall", limit_alltoall, alltoall}, {"limit-reduce_scatter_block", limit_reduce_scatter_block, reduce_scatter_block},
+        {"limit-bcast", limit_bcast, bcast}, {"limit-reduce", limit_reduce, reduce}};
+    static const collective others[] = {{"alltoallv", alltoallv, alltoallv}, {"alltoallw", alltoallw, alltoallw}, {"gather", gather, gather},
+        {"gatherv", gatherv, gatherv}, {"scatter", scatter, scatter}, {"scatterv", scatterv, scatterv}, {"scan", scan, scan},
+        {"exscan", exscan, exscan}, {"neighbor_allgather", neighbor_allgather, neighbor_allgather},
+        {"neighbor_alltoall", neighbor_alltoall, neighbor_alltoall}, {"neighbor_alltoallv", neighbor_alltoallv, neighbor_alltoallv}};
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     if (count > 1) iterations = atoi(words[1]);
     if (count > 2) largest = atoi(words[2]);
-    int rest = count > 3 && !strcmp(words[3], "rest"), periodic = 1;
+    int rest = 0, periodic = 1;
+    for (int word = 3; word < count; word++) rest |= !strcmp(words[word], "rest"), turns |= !strcmp(words[word], "turns");
     if (iterations < 1 || n < 2 || n > MOST_RANKS) {
         if (me == 0) fprintf(stderr, "isolated: give a number of iterations, and two to %d ranks\n", MOST_RANKS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     send = aligned_alloc(4096, (size_t)n * LARGEST);
     receive = aligned_alloc(4096, (size_t)n * LARGEST);
-    times = malloc(sizeof *times * iterations + 80), slowest = malloc(sizeof *slowest * iterations + 80);
+    size_t rounds = iterations + 10;
+    times = malloc(sizeof *times * rounds * MOST_CALLS), slowest = malloc(sizeof *slowest * rounds);
     memset(send, 0, (size_t)n * LARGEST), memset(receive, 0, (size_t)n * LARGEST);
     MPI_Cart_create(MPI_COMM_WORLD, 1, &n, &periodic, 0, &ring);
-    if (!rest) measured("barrier", barrier, 0, 0, send);
+    if (!rest) measured(meeting, 1, 0, send);
     const collective *collectives = rest ? others : six;
     int many = rest ? sizeof others / sizeof *others : sizeof six / sizeof *six;
     for (int size = 0; size < SIZES && sizes[size] <= largest; size++) {
         listed(sizes[size]);
-        for (int c = 0; c < many; c++)
-            measured(collectives[c].name, collectives[c].act, sizes[size], blocks_of(collectives[c].act), send);
+        measured(collectives, many, sizes[size], send);
     }
     if (n == 2 && !rest) {
         shared_made();
-        measured("limit-barrier", limit_barrier, 0, 0, buffers[me]);
-        for (int size = 0; size < SIZES && sizes[size] <= largest; size++)
-            for (int c = 0; c < many; c++)
-                measured(limits[c].name, limits[c].act, sizes[size], blocks_of(six[c].act), buffers[me]);
+        measured(limit_meeting, 1, 0, buffers[me]);
+        for (int size = 0; size < SIZES && sizes[size] <= largest; size++) measured(limits, many, sizes[size], buffers[me]);
     }
     MPI_Finalize();
     return 0;

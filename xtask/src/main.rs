@@ -42,7 +42,7 @@ const HELP: &str = "usage: cargo xtask test [LIBRARY] [--cases C] [--full]
        cargo xtask dist | wheel
        cargo xtask bench mpi [--output FILE] [--quick]
        cargo xtask bench preload [--output FILE]
-       cargo xtask bench isolated [--world idle|rest|crowded|shared] [--jobs N] [--output FILE] | --from FILE
+       cargo xtask bench isolated [--world idle|turns|rest|crowded|shared] [--jobs N] [--output FILE] | --from FILE
        cargo xtask cluster up|run|down|race|table ... (--help says more)
 
   test          format, lints, every test, the documentation's examples, loom's models of what threads share, a sweep of

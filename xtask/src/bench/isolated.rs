@@ -27,20 +27,30 @@ struct World {
     /// Bytes at most.
     largest: usize,
     iterations: usize,
-    /// Whether the other collectives are measured, not the six.
-    rest: bool,
+    /// What the program is told beside: whether the other collectives are measured, not the six, and whether they take turns.
+    words: &'static [&'static str],
 }
 
 const WHOLE: usize = 4 << 20;
 const SHORT: usize = 64 << 10;
 
-const WORLDS: [World; 6] = [
-    World { name: "idle", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400, rest: false },
-    World { name: "rest", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400, rest: true },
-    World { name: "crowded", ranks: 4, beside: 0, yields: true, largest: SHORT, iterations: 400, rest: false },
-    World { name: "crowded", ranks: 8, beside: 0, yields: true, largest: SHORT, iterations: 400, rest: false },
-    World { name: "crowded", ranks: 4, beside: 0, yields: false, largest: SHORT, iterations: 20, rest: false },
-    World { name: "shared", ranks: 2, beside: 2, yields: true, largest: SHORT, iterations: 60, rest: false },
+const WORLDS: [World; 8] = [
+    World { name: "idle", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400, words: &[] },
+    World { name: "turns", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400, words: &["turns"] },
+    World { name: "rest", ranks: 2, beside: 0, yields: false, largest: WHOLE, iterations: 400, words: &["rest"] },
+    World {
+        name: "rest",
+        ranks: 2,
+        beside: 0,
+        yields: false,
+        largest: WHOLE,
+        iterations: 400,
+        words: &["rest", "turns"],
+    },
+    World { name: "crowded", ranks: 4, beside: 0, yields: true, largest: SHORT, iterations: 400, words: &[] },
+    World { name: "crowded", ranks: 8, beside: 0, yields: true, largest: SHORT, iterations: 400, words: &[] },
+    World { name: "crowded", ranks: 4, beside: 0, yields: false, largest: SHORT, iterations: 20, words: &[] },
+    World { name: "shared", ranks: 2, beside: 2, yields: true, largest: SHORT, iterations: 60, words: &[] },
 ];
 
 impl World {
@@ -48,7 +58,8 @@ impl World {
         let World { name, ranks, beside, yields, .. } = self;
         let beside = if *beside > 0 { format!(", {beside} processes computing beside them") } else { String::new() };
         let yields = if *yields { "MPIs that yield" } else { "the MPIs' own settings" };
-        format!("{name}: {ranks} ranks on {} cores{beside}, {yields}", machine::cores())
+        let turns = if self.words.contains(&"turns") { ", collectives that take turns" } else { "" };
+        format!("{name}: {ranks} ranks on {} cores{beside}, {yields}{turns}", machine::cores())
     }
 
     fn command(&self, library: &Library, program: &Path) -> Command {
@@ -173,7 +184,7 @@ fn of_library(world: &World, library: &Library, allhands: &Path, jobs: usize, ra
             command.arg("exec").arg(&program);
         }
         command.args([world.iterations.to_string(), world.largest.to_string()]);
-        command.args(world.rest.then_some("rest"));
+        command.args(world.words);
         eprintln!("xtask: {}, {}, job {} of {}", library.title, world.title(), job + 1, 2 * jobs);
         let ended = launch(command, MOST)?;
         if !ended.status.is_some_and(|status| status.success()) {
