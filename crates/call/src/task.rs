@@ -148,7 +148,7 @@ impl Task {
         given && self.output.move_to(receive)
     }
 
-    /// Whether the operation's handle may be used again as it is: see [`Called::is_alike`].
+    /// Whether the operation's handle may be used again as it is: see `Called::is_alike`.
     #[inline]
     pub fn is_alike(&self) -> bool {
         self.called.as_ref().is_none_or(|called| called.is_alike())
