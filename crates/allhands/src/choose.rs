@@ -475,7 +475,7 @@ impl Evidence {
             let serves = server.choice().is_none_or(|choice| choice.prepare(problem).is_ok());
             serves.then_some((server, f64::from_bits(u64::from_str_radix(time, 16).ok()?)))
         });
-        Decision::fastest(grounds, best.collect::<Option<_>>()?)
+        Decision::first(grounds, best.collect::<Option<_>>()?)
     }
 
     /// Whether so many ranks outnumber the cores that they have.
@@ -612,7 +612,7 @@ impl Evidence {
         let (machine, cores) = (self.machine.name.clone(), self.turns(problem.ranks()));
         let grounds = Grounds::Model { machine, cores, simulated: first.simulated };
         let best = ranked.into_iter().map(|ranked| (Server::Schedule(ranked.choice), ranked.seconds * 1e6));
-        Ok(Decision::fastest(grounds, best.collect()).expect("there is a first"))
+        Ok(Decision::first(grounds, best.collect()).expect("there is a first"))
     }
 
     /// All that the model puts among the best and that can serve, the best first.
@@ -668,6 +668,11 @@ impl Decision {
     /// For the fastest of some, if there are any, by their times in microseconds.
     fn fastest(grounds: Grounds, mut all: Vec<(Server, f64)>) -> Option<Decision> {
         all.sort_by(|one, other| one.1.total_cmp(&other.1));
+        Decision::first(grounds, all)
+    }
+
+    /// For the first of some, if there are any, which are given the best first.
+    fn first(grounds: Grounds, all: Vec<(Server, f64)>) -> Option<Decision> {
         let mut best: Vec<(Server, f64)> = Vec::new();
         for (server, time) in all {
             if best.len() < NAMED && best.iter().all(|(known, _)| kind(known) != kind(&server)) {

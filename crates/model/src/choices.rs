@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use allhands_schedule::{Algorithm, Choice, Collective, Prepared, Problem, Promise, Reduction, algorithms};
+use allhands_schedule::{Algorithm, Choice, Collective, Counts, Prepared, Problem, Promise, Reduction, algorithms};
 
 use crate::quick_estimate::QuickEstimate;
 use crate::simulate::Simulator;
@@ -103,7 +103,8 @@ pub fn rank_choices(
     Ok(ranked)
 }
 
-/// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve.
+/// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve. Inside a node that which
+/// moves the fewest bytes comes first among those that are within 5 % of the fastest.
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
@@ -201,6 +202,10 @@ const MOST_BLOCKS: u64 = 512;
 const SHORTEST_BCAST_THROUGH_MEMORY: u64 = 8192;
 /// What takes so much longer than the best, by the quick estimate, is not simulated: its [`Ranked::seconds`] are an estimate.
 pub const HOPELESS: f64 = 2.5;
+
+/// Inside a node times that differ by less are alike: the model knows nothing of the rate of memory that all its ranks share. A reduce of 1 and 4 MiB on
+/// two ranks took 1.2 to 1.3 times as long by halves that are combined at the same time, which the model puts 3 % before one after the other.
+const ALIKE: f64 = 1.05;
 
 /// What was only estimated serves in place of what was simulated if it promises to be faster by this.
 const GUESSED: f64 = 1.25;
@@ -422,7 +427,36 @@ impl<'a> Search<'a> {
         let composed = |choice: &Choice| choice.algorithm.name.starts_with("composed");
         ranked.sort_by_cached_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
         sort_by(&mut ranked, |ranked| ranked.seconds);
+        if self.is_inside_a_node() {
+            self.prefer_less_traffic(&mut ranked);
+        }
         ranked
+    }
+
+    fn is_inside_a_node(&self) -> bool {
+        self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1
+    }
+
+    /// Puts that which moves the fewest bytes before others that are as fast by the model.
+    fn prefer_less_traffic(&self, ranked: &mut [Ranked]) {
+        let Some(best) = ranked.first().filter(|best| best.simulated) else { return };
+        let within = best.seconds * ALIKE;
+        let alike = ranked.iter().take_while(|ranked| ranked.seconds <= within).enumerate();
+        let traffic = alike
+            .filter(|(_, ranked)| ranked.simulated)
+            .filter_map(|(place, ranked)| Some((place, self.traffic(&ranked.choice.prepare(self.problem).ok()?))));
+        if let Some((place, _)) = traffic.min_by(|one, other| one.1.total_cmp(&other.1)) {
+            ranked[..=place].rotate_right(1);
+        }
+    }
+
+    /// Bytes that all ranks together receive, copy and combine.
+    fn traffic(&self, prepared: &Prepared) -> f64 {
+        let moved = |rank| {
+            let counts = Counts::of(self.problem, &prepared.rank(rank));
+            counts.received.blocks + counts.copies + counts.combines
+        };
+        (0..self.problem.ranks()).map(moved).sum::<usize>() as f64 * self.quick_estimate.mean_block(prepared)
     }
 }
 

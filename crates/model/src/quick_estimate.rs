@@ -151,7 +151,7 @@ impl<'a> QuickEstimate<'a> {
     }
 
     /// The bytes of a block, on average.
-    fn mean_block(&self, prepared: &Prepared) -> f64 {
+    pub(crate) fn mean_block(&self, prepared: &Prepared) -> f64 {
         if self.problem.collective.cuts() {
             return self.sizes(prepared).unit as f64;
         }
