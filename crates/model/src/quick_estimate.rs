@@ -49,15 +49,19 @@ impl<'a> QuickEstimate<'a> {
         QuickEstimate { problem, amount, machine, levels: (0..=depths).map(level).collect() }
     }
 
+    /// The outermost level that has messages.
+    fn outermost(&self) -> usize {
+        usize::from(self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1)
+    }
+
     /// Seconds by the closed form, on the outermost level that has messages.
     pub(crate) fn formula(&self, prepared: &Prepared) -> f64 {
         if let Some(blocks) = in_turn(prepared) {
             return self.pipelined(prepared, blocks);
         }
         let Cost { steps, messages, blocks, .. } = prepared.cost();
-        let one_node = self.problem.topology.depth() > 0 && self.problem.topology.regions(1) == 1;
         let bytes = (blocks as f64 * self.mean_block(prepared)) as u64;
-        let protocol = self.levels[usize::from(one_node)].protocol(bytes / messages.max(1) as u64);
+        let protocol = self.levels[self.outermost()].protocol(bytes / messages.max(1) as u64);
         let work = if self.problem.collective.reduces() { self.machine.combine } else { 0.0 };
         let latency = protocol.latency - protocol.overhead;
         let side_by_side = if self.machine.flows { steps as f64 / messages.max(1) as f64 } else { 1.0 };
@@ -75,16 +79,19 @@ impl<'a> QuickEstimate<'a> {
         let (Cost { steps, messages, blocks, .. }, in_turn) = (prepared.cost(), in_turn as f64);
         let piece = self.mean_block(prepared);
         let level = |depth: usize| self.levels[depth].protocol(piece as u64);
-        let (far, near) = (level(0), level(self.levels.len() - 1));
+        let (far, inside) = (level(self.outermost()), level(self.levels.len() - 1));
         // Where regions play no part, all ranks of a node send as much, and most of it far.
         let two_levels = has_levels(prepared);
-        let (inside, together) = if two_levels { (near, 1.0) } else { (far, self.node_size()) };
+        let (inside, together) = if two_levels { (inside, 1.0) } else { (far, self.node_size()) };
         let depth = (steps as f64 - in_turn).max(0.0);
         // Where regions divide a block, its pieces leave together, and the last waits for the others.
         let burst = if two_levels { far.injection * self.amount.bytes as f64 / in_turn } else { 0.0 };
         let way = depth * (far.latency + far.per_byte * piece + burst);
         let sent = blocks as f64 / in_turn * piece;
-        let port = inside.latency + messages as f64 / in_turn * inside.overhead + inside.per_byte * sent;
+        // Lanes go other ways through the regions, so that in every round each waits for another.
+        let of_server = if two_levels { far.overhead + far.per_byte * piece } else { 0.0 };
+        let near = messages as f64 / in_turn * inside.overhead + inside.per_byte * sent;
+        let port = far.latency + of_server + near;
         way + in_turn * port.max(far.injection * sent * together)
     }
 

@@ -80,3 +80,27 @@ fn on_many_ranks_settings_are_changed_too_and_guesses_are_checked() {
     let bound = Bound::new(&problem, &cluster, Amount::bytes(64 << 20), false).seconds();
     assert!(best.simulated && best.seconds < 1.2 * bound, "{best:?} beside {bound}");
 }
+
+/// Where a message is under way for as long as 70 KiB take, long blocks follow each other; short ones would wait for each other in every round.
+#[test]
+fn blocks_are_as_long_as_latency_asks_for() {
+    let protocol = "latency_us = 580.0\noverhead_us = 29.0\nns_per_byte = 7.94\ninjection_ns_per_byte = 7.94\nsource = \"as fitted over TCP\"\n";
+    let near = "latency_us = 0.4\noverhead_us = 0.2\nns_per_byte = 0.16\nsource = \"made up\"\n";
+    let text = format!(
+        "schema = 2\nname = \"slow\"\ndescription = \"1 Gbit/s a node\"\nsource = \"made up\"\nports = 1\ncombine_ns_per_byte = 0.02\ncopy_ns_per_byte = 0.16\n\
+         [[level]]\nname = \"network\"\n[level.short]\n{protocol}[level.rendezvous]\nfrom_bytes = 16385\n{protocol}\
+         [[level]]\nname = \"node\"\nmeeting_us = 0.5\n[level.short]\n{near}[end]\nlevels = 2\n"
+    );
+    let slow = Machine::parse(&text).unwrap();
+    for (collective, bytes, times) in [
+        (Collective::Bcast, 1 << 20, 1.3),
+        (Collective::Bcast, 4 << 20, 1.1),
+        (Collective::Reduce, 1 << 20, 1.3),
+        (Collective::Reduce, 4 << 20, 1.1),
+    ] {
+        let problem = Problem::new(collective, Topology::regular(4, 4).unwrap());
+        let best = best_choices(&problem, Amount::bytes(bytes), &slow, Allowance::default()).unwrap().remove(0);
+        let bound = Bound::new(&problem, &slow, Amount::bytes(bytes), false).seconds();
+        assert!(best.seconds < times * bound, "{collective} of {bytes} B: {best:?} beside {bound}");
+    }
+}

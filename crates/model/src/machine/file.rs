@@ -13,6 +13,7 @@
 //! [[level]]                     # between nodes
 //! name = "network"
 //! assumed = true                # left out: false; nobody has measured it
+//! rough = true                  # left out: false; fitted to a few messages
 //! [level.short]
 //! latency_us = 1.9
 //! ns_per_byte = 0.6
@@ -69,6 +70,8 @@ struct LevelText {
     name: String,
     #[serde(default)]
     assumed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rough: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     holds_ranks: Option<usize>,
     #[serde(default)]
@@ -222,6 +225,7 @@ impl LevelText {
         LevelText {
             name: level.name.clone(),
             assumed: level.assumed,
+            rough: level.rough,
             holds_ranks: level.holds,
             meeting_us: level.meeting / US,
             short: text(0).expect("a level has a protocol: it was checked"),
@@ -254,6 +258,7 @@ impl LevelText {
         Level {
             name: self.name.clone(),
             assumed: self.assumed,
+            rough: self.rough,
             holds: self.holds_ranks,
             meeting: self.meeting_us * US,
             protocols: protocols.collect(),
@@ -372,7 +377,7 @@ mod tests {
                 };
                 let level = |one: &Level| {
                     let protocols: Vec<_> = one.protocols.iter().map(protocol).collect();
-                    (one.name.clone(), one.assumed, one.holds, digits(one.meeting), protocols)
+                    (one.name.clone(), (one.assumed, one.rough), one.holds, digits(one.meeting), protocols)
                 };
                 let links = machine
                     .links

@@ -130,6 +130,7 @@ impl Level {
                 crowd.latency = (crowd.latency + messages * (latency - short.latency)).max(protocol.latency);
             }
         }
+        self.rough = true;
         self.meeting *= latency / short.latency.max(LATENCIES[0]);
         let per_byte = measured.long.and_then(|(bytes, seconds)| self.fit_bytes(bytes, seconds, far));
         Some(Speed { latency, gap, per_byte })

@@ -55,6 +55,9 @@ pub struct Level {
     pub name: String,
     /// Whether nobody has measured it, and its numbers are those of another level.
     pub assumed: bool,
+    /// Whether its numbers were fitted to a few messages, of ranks that had nothing else to do: of what takes about as long by them, fewer steps are
+    /// safer.
+    pub rough: bool,
     /// How many ranks a region of this level holds.
     pub holds: Option<usize>,
     /// Seconds from the last rank's coming to a meeting of such a region until all may go on.
@@ -181,8 +184,14 @@ impl Machine {
             crowd: None,
             injection: 0.0,
         };
-        let level =
-            Level { name: "network".into(), assumed: false, holds: None, meeting: 0.0, protocols: vec![protocol] };
+        let level = Level {
+            name: "network".into(),
+            assumed: false,
+            rough: false,
+            holds: None,
+            meeting: 0.0,
+            protocols: vec![protocol],
+        };
         Machine {
             name: "postal".into(),
             description: "every message costs a latency and a time for each byte".into(),

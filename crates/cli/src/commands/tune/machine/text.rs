@@ -94,6 +94,7 @@ mod tests {
         let level = |name: &str, holds, crowd| Level {
             name: name.into(),
             assumed: false,
+            rough: false,
             holds,
             meeting: 2e-6,
             measured: Measured { pairs: Vec::clone(&pairs), crowd, fans: vec![] },
