@@ -435,7 +435,13 @@ impl<'a> Search<'a> {
         match self.is_inside_a_node() {
             true => self.prefer(&mut ranked, ALIKE, |prepared| self.traffic(prepared)),
             false if self.machine.levels[0].rough => {
-                self.prefer(&mut ranked, ROUGHLY_ALIKE, |prepared| prepared.cost().steps as f64);
+                // Meetings in memory are no steps: what has them is not compared with what has none.
+                let shares = ranked.first().is_some_and(|best| best.choice.shares());
+                let steps = |prepared: &Prepared| match prepared.shares() == shares {
+                    true => prepared.cost().steps as f64,
+                    false => f64::INFINITY,
+                };
+                self.prefer(&mut ranked, ROUGHLY_ALIKE, steps);
             }
             false => {}
         }
