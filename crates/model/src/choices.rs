@@ -104,8 +104,8 @@ pub fn rank_choices(
 }
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve. Inside a node that which
-/// moves the fewest bytes comes first among those that are within 5 % of the fastest; between nodes whose network is [only roughly known](crate::Level::rough) that of the fewest
-/// steps among those within 10 %.
+/// moves the fewest bytes comes first among those that are within 5 % of the fastest; where it is many blocks that follow one another over a network that is
+/// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %.
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
@@ -208,9 +208,12 @@ pub const HOPELESS: f64 = 2.5;
 /// two ranks took 1.2 to 1.3 times as long by halves that are combined at the same time, which the model puts 3 % before one after the other.
 const ALIKE: f64 = 1.05;
 
-/// The same between nodes, of whose network a few messages are all that is known: under load each step takes longer than they did. On 4x4 of an emulated cluster
-/// bcasts of 4 MiB in 8 blocks took half as long as in 35, which the model puts 8 % before them.
-const ROUGHLY_ALIKE: f64 = 1.1;
+/// The same between nodes where many blocks follow one another over a network of which a few messages are all that is known: under load each step takes longer than they
+/// did. On 4x4 of an emulated cluster bcasts of 4 MiB in 8 blocks took two thirds of what they took in 47, which the model puts 15 % before them.
+const ROUGHLY_ALIKE: f64 = 1.2;
+
+/// So much longer a setting may take by its formula and be tried because it has fewer blocks, where the network is only roughly known.
+const FEWER_BLOCKS: f64 = 1.5;
 
 /// What was only estimated serves in place of what was simulated if it promises to be faster by this.
 const GUESSED: f64 = 1.25;
@@ -293,7 +296,17 @@ impl<'a> Search<'a> {
         let able = settings.iter().filter_map(|choice| self.prepare(choice));
         let mut timed: Vec<(f64, Prepared)> = able.map(|prepared| (self.at_first_sight(&prepared), prepared)).collect();
         sort_by(&mut timed, |timed| timed.0);
-        timed.truncate(self.effort.blocks_tried);
+        let few = |(place, (time, prepared)): (usize, &(f64, Prepared))| {
+            let blocks = prepared.choice()?.blocks_in_turn()?;
+            (*time <= FEWER_BLOCKS * timed[0].0).then_some((blocks, place))
+        };
+        let fewest = timed.iter().enumerate().filter_map(few).min().filter(|_| self.machine.levels[0].rough);
+        let tried = self.effort.blocks_tried;
+        match fewest {
+            Some((_, place)) if place >= tried => timed.swap(tried - 1, place),
+            _ => {}
+        }
+        timed.truncate(tried);
         timed
     }
 
@@ -434,9 +447,12 @@ impl<'a> Search<'a> {
         sort_by(&mut ranked, |ranked| ranked.seconds);
         match self.is_inside_a_node() {
             true => self.prefer(&mut ranked, ALIKE, |prepared| self.traffic(prepared)),
-            false if self.machine.levels[0].rough => {
+            false
+                if self.machine.levels[0].rough
+                    && ranked.first().is_some_and(|best| is_long_pipeline(&best.choice)) =>
+            {
                 // Meetings in memory are no steps: what has them is not compared with what has none.
-                let shares = ranked.first().is_some_and(|best| best.choice.shares());
+                let shares = ranked[0].choice.shares();
                 let steps = |prepared: &Prepared| match prepared.shares() == shares {
                     true => prepared.cost().steps as f64,
                     false => f64::INFINITY,
@@ -481,6 +497,11 @@ fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
     let never = |promise: &Promise| matches!(promise, Promise::Never);
     problem.collective.reduces()
         && ((!commutative && never(&algorithm.ordered)) || (identical && never(&algorithm.identical)))
+}
+
+/// Whether several blocks follow one another, so that the steps are theirs rather than those of the way.
+fn is_long_pipeline(choice: &Choice) -> bool {
+    choice.blocks_in_turn().is_some_and(|blocks| blocks > 4)
 }
 
 /// Whether the root of a short bcast would wait for everybody where nobody has to wait for long.

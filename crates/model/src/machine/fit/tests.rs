@@ -124,9 +124,11 @@ fn a_network_that_was_measured_is_chosen_for_as_if_it_were_known() {
                         let prepared = prepared.prepare(&problem(collective, "4x4")).unwrap();
                         simulate(&prepared, &known, Amount::bytes(bytes)).unwrap().seconds
                     };
-                    // Of those that take about as long by a rough model fewer steps are chosen; and the search looks at so many settings and no more.
+                    // The search looks at so many settings and no more: of those that take about as long it may end with another. In place of many blocks it
+                    // takes fewer steps that by a rough model are up to a fifth slower.
+                    let within = if best.contains("blocks=") { 1.21 } else { 1.05 };
                     assert!(
-                        time(&here) <= 1.12 * time(&best),
+                        time(&here) <= within * time(&best),
                         "{latency} {per_byte} {eager}: {here} in place of {best}"
                     );
                 }
@@ -211,7 +213,7 @@ fn messages_that_keep_their_rank_are_sent_less_often() {
     assert_eq!(with(Some(1.0)).levels[0].protocols[0].overhead, with(None).levels[0].protocols[0].latency);
     assert!(with(Some(60e-6)).description.contains(" us, 60.0 us a message and "));
     let chosen = |gap| choice(&with(gap), Collective::Alltoall, "4x4", 8 << 10);
-    assert_eq!([chosen(None), chosen(Some(200e-6))], ["spread-out", "node-aware:local=shared"]);
+    assert_eq!([chosen(None), chosen(Some(200e-6))], ["multi-leader:leaders=3:level=1", "node-aware:local=shared"]);
 }
 
 #[test]
