@@ -94,7 +94,6 @@ mod tests {
         let level = |name: &str, holds, crowd| Level {
             name: name.into(),
             assumed: false,
-            rough: false,
             holds,
             meeting: 2e-6,
             measured: Measured { pairs: Vec::clone(&pairs), crowd, fans: vec![] },
