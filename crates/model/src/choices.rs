@@ -104,7 +104,7 @@ pub fn rank_choices(
 }
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve. Inside a node that which
-/// moves the fewest bytes comes first among those that are within 5 % of the fastest; where it is many blocks that follow one another over a network that is
+/// moves the fewest bytes in no more steps comes first among those that are within 5 % of the fastest; where it is many blocks that follow one another over a network that is
 /// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %.
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
@@ -205,7 +205,8 @@ const SHORTEST_BCAST_THROUGH_MEMORY: u64 = 8192;
 pub const HOPELESS: f64 = 2.5;
 
 /// Inside a node times that differ by less are alike: the model knows nothing of the rate of memory that all its ranks share. A reduce of 1 and 4 MiB on
-/// two ranks took 1.2 to 1.3 times as long by halves that are combined at the same time, which the model puts 3 % before one after the other.
+/// two ranks took 1.15 to 1.3 times as long by halves that are combined at the same time, which the model puts 3 % before one after the other. More steps
+/// are not worth it: whole vectors of an allreduce win up to half a megabyte, though they are combined twice.
 const ALIKE: f64 = 1.05;
 
 /// The same between nodes where many blocks follow one another over a network of which a few messages are all that is known: under load each step takes longer than they
@@ -300,7 +301,9 @@ impl<'a> Search<'a> {
             let blocks = prepared.choice()?.blocks_in_turn()?;
             (*time <= FEWER_BLOCKS * timed[0].0).then_some((blocks, place))
         };
-        let fewest = timed.iter().enumerate().filter_map(few).min().filter(|_| self.machine.levels[0].rough);
+        let long = |(_, prepared): &(f64, Prepared)| prepared.choice().is_some_and(is_long_pipeline);
+        let rough = self.machine.levels[0].rough && timed.first().is_some_and(long);
+        let fewest = timed.iter().enumerate().filter_map(few).min().filter(|_| rough);
         let tried = self.effort.blocks_tried;
         match fewest {
             Some((_, place)) if place >= tried => timed.swap(tried - 1, place),
@@ -446,7 +449,15 @@ impl<'a> Search<'a> {
         ranked.sort_by_cached_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
         sort_by(&mut ranked, |ranked| ranked.seconds);
         match self.is_inside_a_node() {
-            true => self.prefer(&mut ranked, ALIKE, |prepared| self.traffic(prepared)),
+            true => {
+                let of_best = ranked.first().and_then(|best| best.choice.prepare(self.problem).ok());
+                let most = of_best.map_or(0, |prepared| prepared.cost().steps);
+                let traffic = |prepared: &Prepared| match prepared.cost().steps <= most {
+                    true => self.traffic(prepared),
+                    false => f64::INFINITY,
+                };
+                self.prefer(&mut ranked, ALIKE, traffic);
+            }
             false
                 if self.machine.levels[0].rough
                     && ranked.first().is_some_and(|best| is_long_pipeline(&best.choice)) =>
@@ -501,7 +512,7 @@ fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
 
 /// Whether several blocks follow one another, so that the steps are theirs rather than those of the way.
 fn is_long_pipeline(choice: &Choice) -> bool {
-    choice.blocks_in_turn().is_some_and(|blocks| blocks > 4)
+    choice.blocks_in_turn().is_some_and(|blocks| blocks > 8)
 }
 
 /// Whether the root of a short bcast would wait for everybody where nobody has to wait for long.
