@@ -195,7 +195,10 @@ proptest! {
         prop_assert!(prepared.is_ok_and(|prepared| shares || !prepared.shares()), "{:?}", decision);
         // What the model puts close together other things decide between.
         let fastest = decision.best.iter().map(|(_, time)| *time).fold(f64::INFINITY, f64::min);
-        prop_assert!(decision.best.first().is_none_or(|(_, time)| *time <= 1.2 * fastest), "{:?}", decision);
+        // On `generic`, whose network is not rough, that is within a twentieth, and inside a node only.
+        let inside = problem.topology.on_nodes().regions(1) == 1;
+        let slack = if inside { 1.05 } else { 1.0 };
+        prop_assert!(decision.best.first().is_none_or(|(_, time)| *time <= slack * fastest), "{:?}", decision);
         prop_assert!(decision.best.iter().skip(1).is_sorted_by(|one, other| one.1 <= other.1), "{:?}", decision);
         prop_assert_eq!(decide(), decision);
     }
