@@ -3,9 +3,13 @@
 //! One code path serves blocking, non-blocking and persistent use: [`Engine::step`] goes as far as it can; a blocking call
 //! steps until the end and waits in between. Messages to ranks of the same node go through channels, others through MPI.
 
+mod short;
+
 use std::sync::Arc;
 
 use allhands_schedule::{Combine, Topology};
+
+use self::short::Short;
 
 use crate::buffer::Buffer;
 use crate::company::{Attendees, Company};
@@ -29,6 +33,8 @@ pub(crate) struct Engine {
     transport: Option<MpiTransport>,
     sends: Vec<Outlet>,
     takes: Vec<Inlet>,
+    /// The programs for buffers apart and in place, if they are of short messages only; the latter from its first run on.
+    shorts: [Option<Box<[Short]>>; 2],
     /// Sends that found no room, in order.
     pending: Vec<usize>,
     /// Far sends that MPI has not been asked about since they began.
@@ -181,9 +187,9 @@ impl Engine {
             Way::Far => Inlet::Far(mpi_transport::Message::new(message.peer)),
             Way::Near(from) => Inlet::Near { from },
         };
-        let (sends, takes) =
-            (program.sends.iter().map(outlet).collect(), program.takes.iter().map(inlet).collect::<Vec<_>>());
-        Ok(Engine {
+        let (sends, takes): (Vec<_>, Vec<_>) =
+            (program.sends.iter().map(outlet).collect(), program.takes.iter().map(inlet).collect());
+        let mut engine = Engine {
             members: company.members.clone(),
             world,
             key,
@@ -192,6 +198,7 @@ impl Engine {
             unasked: Vec::with_capacity(program.sends.len()),
             sends,
             takes,
+            shorts: [None, None],
             meetings,
             common,
             scratch: Buffer::new(program.scratch),
@@ -204,7 +211,9 @@ impl Engine {
             buffers: Buffers::Apart,
             same: false,
             looks: 1,
-        })
+        };
+        engine.get_ready(Buffers::Apart, program);
+        Ok(engine)
     }
 
     /// Lets go of the memory that it shares with the others of its node: nothing runs before it is [connected anew](Engine::reconnect).
@@ -246,10 +255,14 @@ impl Engine {
         (0..words).map(|word| unsafe { first.add(word).read() }).collect()
     }
 
-    /// Makes room for a program that needs more scratch.
-    pub(crate) fn grow_scratch(&mut self, bytes: usize) {
-        if bytes > self.scratch.len() {
-            self.scratch = Buffer::new(bytes);
+    /// Before a program for such buffers is run for the first time: makes room for what it needs of scratch, and resolves it.
+    #[inline]
+    pub(crate) fn get_ready(&mut self, buffers: Buffers, program: &Program) {
+        if self.shorts[buffers as usize].is_none() {
+            if program.scratch > self.scratch.len() {
+                self.scratch = Buffer::new(program.scratch);
+            }
+            self.shorten(buffers, program);
         }
     }
 
@@ -270,12 +283,22 @@ impl Engine {
             unsafe { common.memory.as_ptr().add(common.first + self.run as usize % 2 * common.each) }
         });
         let bases = [input.cast_mut(), output, self.scratch.as_ptr(), shared];
-        self.same = (buffers, bases) == (self.buffers, self.bases);
+        // Who wants to know is MPI.
+        self.same = self.transport.is_some() && (buffers, bases) == (self.buffers, self.bases);
         (self.buffers, self.bases) = (buffers, bases);
     }
 
     /// Goes on as far as possible without waiting; `true` at the end of the program. `patient`: whether the caller waits anyway.
+    #[inline]
     pub(crate) fn step(&mut self, program: &Program, patient: bool) -> Result<bool> {
+        if self.at == 0 && self.run_short(patient) {
+            return Ok(true);
+        }
+        self.step_on(program, patient)
+    }
+
+    /// The same from where the run is.
+    fn step_on(&mut self, program: &Program, patient: bool) -> Result<bool> {
         while let Some(instruction) = program.code.get(self.at) {
             self.looks = 1;
             if self.execute(program, instruction)? || patient && self.look(program, instruction)? {

@@ -78,7 +78,7 @@ impl Scheduled {
     #[inline]
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         if buffers == Buffers::InPlace {
-            self.engine.grow_scratch(self.design.in_place()?.scratch);
+            self.engine.get_ready(buffers, self.design.in_place()?);
         }
         // SAFETY: the caller's promise.
         unsafe { self.engine.begin(buffers, input, output) };

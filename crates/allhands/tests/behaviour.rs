@@ -1,6 +1,6 @@
 //! What users can rely on besides results: errors instead of hangs, same bits, several collectives at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use allhands::{Error, Op, Options, Plan, Threads, Topology};
@@ -199,6 +199,52 @@ fn several_collectives_are_under_way_at_once_in_any_order_of_waiting() {
             assert_eq!(y, vec![15 + 6 * run; 5000]);
             assert_eq!(gathered, (0..p as u32).flat_map(|rank| [rank; 3]).collect::<Vec<_>>());
             assert_eq!(greatest, [if me % 2 == 0 { 4 } else { 5 }, 7]);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_rank_that_runs_ahead_finds_room_again_and_messages_of_other_plans_are_not_taken_for_those_of_this() {
+    let ahead = AtomicU64::new(0);
+    let outcome = allhands::threads(flat(2), |comm| {
+        let me = comm.rank();
+        let mut from_first = comm.bcast_plan::<u64>(1, 0)?;
+        let mut to_first = comm.reduce_plan::<u64>(1, Op::sum(), 0)?;
+        let mut sum = comm.allreduce_plan::<u64>(1, Op::sum())?;
+        let mut others = comm.allgather_plan::<u64>(1)?;
+        for round in 0..20u64 {
+            // As many as a channel always has room for; while this rank begins, the other one fills it.
+            while me == 1 && ahead.load(Ordering::Relaxed) < 8 * (round + 1) {
+                std::thread::yield_now();
+            }
+            for run in 0..100 {
+                let mut value = [if me == 0 { 1000 * round + run } else { 0 }];
+                from_first.run_in_place(&mut value)?;
+                assert_eq!(value, [1000 * round + run]);
+                if me == 0 && run < 8 {
+                    ahead.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            // One run is under way while the other rank begins with another plan's, and the other way round.
+            let (mine, mut total, mut both, mut reduced) = ([me as u64 + round], [0], [0; 2], [0]);
+            match me {
+                0 => {
+                    let pending = sum.start(&mine, &mut total)?;
+                    others.run(&mine, &mut both)?;
+                    to_first.run(&mine, &mut reduced)?;
+                    pending.wait()?;
+                    assert_eq!(reduced, [2 * round + 1]);
+                }
+                _ => {
+                    let pending = others.start(&mine, &mut both)?;
+                    sum.run(&mine, &mut total)?;
+                    pending.wait()?;
+                    to_first.run(&mine, &mut [])?;
+                }
+            }
+            assert_eq!((total, both), ([2 * round + 1], [round, round + 1]));
         }
         Ok(())
     });

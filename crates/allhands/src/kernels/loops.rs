@@ -35,6 +35,11 @@ impl Forms {
 /// As [`Kernel`].
 #[inline(always)]
 unsafe fn accumulate<C: Combine>(from: *const u8, into: *mut u8, count: usize) {
+    if count == 1 {
+        // SAFETY: as below. Of a number that is known there is no loop.
+        let (from, into) = unsafe { (read::<C>(from, 1), write::<C>(into, 1)) };
+        return C::accumulate(from, into);
+    }
     // SAFETY: the caller's promise, for these items.
     let (from, into) = unsafe { (read::<C>(from, count), write::<C>(into, count)) };
     C::accumulate(from, into);
@@ -44,6 +49,11 @@ unsafe fn accumulate<C: Combine>(from: *const u8, into: *mut u8, count: usize) {
 /// As [`Kernel3`].
 #[inline(always)]
 unsafe fn combine<C: Combine>(left: *const u8, right: *const u8, into: *mut u8, count: usize) {
+    if count == 1 {
+        // SAFETY: as below. Of a number that is known there is no loop.
+        let (left, right, into) = unsafe { (read::<C>(left, 1), read::<C>(right, 1), write::<C>(into, 1)) };
+        return C::combine_all(left, right, into);
+    }
     // SAFETY: the caller's promise, for these items.
     let (left, right, into) = unsafe { (read::<C>(left, count), read::<C>(right, count), write::<C>(into, count)) };
     C::combine_all(left, right, into);

@@ -260,7 +260,7 @@ impl Node {
     }
 
     /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
         let end = &self.outgoing[to];
         let (channel, mut outgoing) = (end.channel(), end.side.get());
@@ -331,23 +331,39 @@ impl Node {
         let end = &self.incoming[from];
         let channel = end.channel();
         loop {
-            let mut incoming = end.side.get();
             // SAFETY: this rank receives.
-            let letter = unsafe { channel.next(&incoming, (end.bodies, self.body)) }?;
-            let consumed = |incoming: &mut Incoming| {
-                let tell = channel.consume(incoming);
-                end.side.set(*incoming);
-                if tell {
-                    self.wake(from);
-                }
-            };
+            let letter = unsafe { channel.next(&end.side.get(), (end.bodies, self.body)) }?;
             if letter.key == key {
                 let result = self.hand_over(from, letter, read);
-                consumed(&mut incoming);
+                self.taken(from);
                 return Some(result);
             }
             self.keep(from, letter);
-            consumed(&mut incoming);
+            self.taken(from);
+        }
+    }
+
+    /// Where the next letter of a plan from a rank lies, if it has come and is a message of so many bytes. It stays readable until it is
+    /// [taken](Node::taken).
+    #[inline(always)]
+    pub(crate) fn whole(&self, from: usize, key: u64, bytes: usize) -> Option<*const u8> {
+        let end = &self.incoming[from];
+        // SAFETY: this rank receives.
+        let letter = unsafe { end.channel().next(&end.side.get(), (end.bodies, self.body)) }?;
+        // One of this plan may have been put aside before it.
+        let next = letter.key == key && letter.length as usize == bytes && self.kept.get() == 0;
+        next.then_some(letter.payload)
+    }
+
+    /// The letter that was [looked at](Node::whole) has been read.
+    #[inline(always)]
+    pub(crate) fn taken(&self, from: usize) {
+        let end = &self.incoming[from];
+        let mut incoming = end.side.get();
+        let tell = end.channel().consume(&mut incoming);
+        end.side.set(incoming);
+        if tell {
+            self.wake(from);
         }
     }
 

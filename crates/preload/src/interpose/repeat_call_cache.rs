@@ -36,25 +36,29 @@ pub(super) struct Plain<'a> {
     pub(super) receive: *mut c_void,
 }
 
-/// A call that this thread has made, and the plan that served it.
+/// A call that this thread has made, and the plan that served it. In this order what every call looks at lies in the first few lines.
+#[repr(C)]
 struct Known {
-    collective: Collective,
+    /// The numbers that the call says, its communicator first.
     comm: Handle,
     numbers: [usize; 5],
     /// As in [`recent`](super::recent::recent): later it may mean something else.
     removed: u64,
+    collective: Collective,
+    /// The buffers that it had last, if its arguments came to both of them.
+    buffers: Option<(*const c_void, *mut c_void)>,
+    /// The memory, if it runs on the program's.
+    direct: Option<Direct>,
+    member: *const Member,
+    place: FoundPlan,
     /// How many [datatypes were gone](derived::gone), if it has some that are not predefined: later their handles may mean others.
     gone: Option<u64>,
     /// The numbers of the arrays that this rank gives.
     arrays: Vec<Vec<i64>>,
-    member: *const Member,
-    place: FoundPlan,
-    /// What its arguments came to, with the buffers that it had last, if it had both of them; and the memory, if it runs on the program's.
-    task: Task,
-    buffers: Option<(*const c_void, *mut c_void)>,
-    direct: Option<Direct>,
     /// Its first buffer, which in place says so.
     send: *const c_void,
+    /// What its arguments came to, with the buffers that it had last.
+    task: Task,
 }
 
 /// The kinds of calls in a program's loops are fewer.
@@ -112,12 +116,11 @@ pub(super) fn repeat_call(
         }
         // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
         let group = unsafe { &*known.member }.made()?;
-        let mut failure = None;
         let ran = inside(|| {
             let mut group = lock(group);
             let plan: &mut RawPlan = match group.placed(known.place) {
                 Some(plan) if known.direct.is_some() || known.task.is_alike() => plan,
-                _ => return false,
+                _ => return Ran::Not,
             };
             // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
             let ran = unsafe {
@@ -126,19 +129,28 @@ pub(super) fn repeat_call(
                     None => known.task.run(session.job.mpi, plan),
                 }
             };
-            // What it takes to hand an error on is not for every call.
-            if let Err(unserved) = ran {
-                failure = Some(unserved);
+            match ran {
+                Ok(()) => Ran::Through,
+                Err(unserved) => Ran::Failed(Box::new(unserved)),
             }
-            true
         });
-        match (ran, failure) {
-            (Some(true), None) => Some(0),
-            (Some(true), Some(Unserved::Failed(error))) => Some(raise(session.job.mpi, function, comm, &error)),
-            (Some(_), _) => None,
-            (None, _) => Some(fault(session.job.mpi, function, comm)),
+        match ran {
+            Some(Ran::Through) => Some(0),
+            Some(Ran::Not) => None,
+            Some(Ran::Failed(unserved)) => match *unserved {
+                Unserved::Failed(error) => Some(raise(session.job.mpi, function, comm, &error)),
+                Unserved::Fallback(_) => None,
+            },
+            None => Some(fault(session.job.mpi, function, comm)),
         }
     })
+}
+
+/// How a call went: a word, since what it takes to hand an error on is not for every call.
+enum Ran {
+    Through,
+    Not,
+    Failed(Box<Unserved>),
 }
 
 /// Remembers a call for the next one, if its arguments are all there is to know.
