@@ -77,12 +77,7 @@ impl Gate {
             self.depth.set(self.depth.get() + 1);
             return true;
         }
-        match self.lock.try_lock() {
-            Ok(guard) => self.hold(guard, 1),
-            Err(TryLockError::Poisoned(poisoned)) => self.hold(poisoned.into_inner(), 1),
-            Err(TryLockError::WouldBlock) => return false,
-        }
-        true
+        self.try_lock(1)
     }
 
     pub(crate) fn leave(&self) {
@@ -92,10 +87,16 @@ impl Gate {
         }
     }
 
+    /// Whether a thread stands before the gate.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.shared && self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// As the thread inside, between two looks: lets others in who stand before the gate.
     #[inline]
     pub(crate) fn breathe(&self) {
-        if self.shared && self.waiting.load(Ordering::Relaxed) > 0 {
+        if self.is_wanted() {
             self.let_others_in();
         }
     }
@@ -139,10 +140,22 @@ impl Gate {
     }
 
     fn lock(&self, depth: usize) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.hold(guard, depth);
+        // Mostly nobody is there, and whoever comes at once has not stood before it.
+        if !self.try_lock(depth) {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.hold(guard, depth);
+        }
+    }
+
+    fn try_lock(&self, depth: usize) -> bool {
+        match self.lock.try_lock() {
+            Ok(guard) => self.hold(guard, depth),
+            Err(TryLockError::Poisoned(poisoned)) => self.hold(poisoned.into_inner(), depth),
+            Err(TryLockError::WouldBlock) => return false,
+        }
+        true
     }
 
     fn hold(&self, guard: MutexGuard<'_, ()>, depth: usize) {

@@ -128,10 +128,10 @@ impl World {
     }
 
     /// Looks for a letter from a place of the node, closely and for less than a microsecond, where that is what waiting is: with a core for every
-    /// rank, and no other thread that may want to enter. Whether one has come.
+    /// rank, and no other thread that stands before the gate. Whether one has come.
     #[inline]
     pub(crate) fn arrives_soon(&self, from: usize) -> bool {
-        let keeps_the_core = !self.ladder.crowded() && !self.gate.is_shared();
+        let keeps_the_core = !self.ladder.crowded() && !self.gate.is_wanted();
         keeps_the_core && (0..CLOSE_LOOKS).any(|_| self.node.has_come(from))
     }
 
