@@ -57,22 +57,18 @@ fn run_of(message: &Message, node: &Node) -> Option<(Place, usize)> {
     }
 }
 
-/// A whole program, if it is of short messages only.
-pub(super) fn shortened(program: &Program, sends: &[Outlet], takes: &[Inlet], node: &Node) -> Box<[Short]> {
+/// A whole program, if it is of short messages only; else nothing.
+pub(super) fn shortened(program: &Program, sends: &[Outlet], takes: &[Inlet], node: &Node) -> Option<Box<[Short]>> {
     let taken = |message: usize| match takes[message] {
         Inlet::Near { from } => run_of(&program.takes[message], node).map(|(into, len)| (from, into, len)),
         Inlet::Far(_) => None,
     };
-    let act = |instruction: &Instruction| -> Option<Option<Act>> {
-        Some(Some(match instruction {
-            Instruction::Post(message) => {
-                taken(*message)?;
-                return Some(None);
-            }
-            Instruction::Settle(message) => match sends[*message] {
-                Outlet::Letters { .. } => return Some(None),
-                _ => return None,
-            },
+    let mut shorts = Vec::with_capacity(program.code.len());
+    for (at, instruction) in program.code.iter().enumerate() {
+        let act = match instruction {
+            // Nothing to be done for letters.
+            Instruction::Post(message) if matches!(takes[*message], Inlet::Near { .. }) => continue,
+            Instruction::Settle(message) if matches!(sends[*message], Outlet::Letters { .. }) => continue,
             Instruction::Send(message) => {
                 let Outlet::Letters { to, .. } = sends[*message] else { return None };
                 let (from, len) = run_of(&program.sends[*message], node)?;
@@ -92,16 +88,11 @@ pub(super) fn shortened(program: &Program, sends: &[Outlet], takes: &[Inlet], no
                 Act::TakeWith { from, other: Place::of(other), into, len, side: *side }
             }
             Instruction::Copy { from, to } => Act::Copy { from: Place::of(from), into: Place::of(to), len: from.len },
-            Instruction::Combine { .. } | Instruction::Arrive { .. } | Instruction::Await { .. } => return None,
-        }))
-    };
-    let all: Option<Vec<Vec<Short>>> = program
-        .code
-        .iter()
-        .enumerate()
-        .map(|(at, instruction)| Some(act(instruction)?.map(|act| Short { at, act }).into_iter().collect()))
-        .collect();
-    all.unwrap_or_default().into_iter().flatten().collect()
+            _ => return None,
+        };
+        shorts.push(Short { at, act });
+    }
+    Some(shorts.into())
 }
 
 impl Engine {
@@ -174,7 +165,7 @@ impl Engine {
     /// Resolves a program for such buffers before its first run, once.
     pub(super) fn shorten(&mut self, buffers: Buffers, program: &Program) {
         let shorts = shortened(program, &self.sends, &self.takes, &self.world.node);
-        self.shorts[buffers as usize] = Some(shorts);
+        self.shorts[buffers as usize] = Some(shorts.unwrap_or_default());
     }
 }
 
@@ -202,7 +193,8 @@ mod tests {
         code.extend(more);
         let program = Program { code, sends: vec![sent], takes: vec![taken], ..Program::default() };
         let outlet = Outlet::Letters { to: 1, cursor: Cursor::default(), done: true };
-        shortened(&program, &[outlet], &[inlet], &node).iter().map(|short| short.at).collect()
+        let shorts = shortened(&program, &[outlet], &[inlet], &node).unwrap_or_default();
+        shorts.iter().map(|short| short.at).collect()
     }
 
     #[test]
