@@ -612,10 +612,7 @@ impl<T: Element> Plan<T> {
     /// Runs the collective to its end.
     pub fn run(&mut self, input: &[T], output: &mut [T]) -> Result<()> {
         let _inside = self.rank.enter();
-        let core = self.core.borrow();
-        core.check("input", input.len(), core.input)?;
-        core.check("output", output.len(), core.output)?;
-        drop(core);
+        self.check(Buffers::Apart, input.len(), output.len())?;
         // SAFETY: the slices are as long as the program needs, and borrowed until `run_at` returns.
         unsafe { self.run_at(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast()) }
     }
@@ -623,9 +620,7 @@ impl<T: Element> Plan<T> {
     /// Runs the plan once, with the input in the output's place: in an allgather at this rank's block, else from the start.
     pub fn run_in_place(&mut self, buffer: &mut [T]) -> Result<()> {
         let _inside = self.rank.enter();
-        let core = self.core.borrow();
-        core.check("in-place", buffer.len(), core.longer())?;
-        drop(core);
+        self.check(Buffers::InPlace, 0, buffer.len())?;
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         // SAFETY: as above; a program compiled in place reads and writes the output only.
         unsafe { self.run_at(Buffers::InPlace, buffer, buffer) }
@@ -637,7 +632,7 @@ impl<T: Element> Plan<T> {
     /// The input can be read and the output written for as many elements as the plan has; in place, the output for the longer of
     /// both. Aligned for the plan's elements, and not overlapping.
     #[inline]
-    pub(crate) unsafe fn run_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+    pub(crate) unsafe fn run_at(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
         // SAFETY: the caller's promise; it keeps the memory until this returns, and the plan its own.
@@ -654,7 +649,7 @@ impl<T: Element> Plan<T> {
     ///
     /// # Safety
     /// As for [`run_at`](Plan::run_at).
-    pub(crate) unsafe fn call_library_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+    pub(crate) unsafe fn call_library_at(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
         // SAFETY: the caller's promise.
@@ -709,12 +704,7 @@ impl<T: Element> Plan<T> {
     ///
     /// The input is copied into the plan, and the output out of it at the end, so that a forgotten [`Pending`] harms nobody.
     pub fn start<'a>(&'a mut self, input: &[T], output: &'a mut [T]) -> Result<Pending<'a, T>> {
-        let _inside = self.rank.enter();
-        let core = self.core.borrow();
-        core.check("input", input.len(), core.input)?;
-        core.check("output", output.len(), core.output)?;
-        drop(core);
-        self.begin(Buffers::Apart, input)?;
+        self.begin(Buffers::Apart, input, output.len())?;
         Ok(Pending { plan: self, output, done: false })
     }
 
@@ -755,10 +745,7 @@ impl<T: Element> Plan<T> {
         }
         {
             let _inside = self.rank.enter();
-            let core = self.core.borrow();
-            core.check("input", input.len(), core.input)?;
-            core.check("output", output.len(), core.output)?;
-            drop(core);
+            self.check(Buffers::Apart, input.len(), output.len())?;
             // SAFETY: the slices are as long as the program needs, and borrowed until this function returns; `Ending` ends
             // the run before that, also when `work` panics.
             unsafe { self.start_at(Buffers::Apart, input.as_ptr().cast(), output.as_mut_ptr().cast())? };
@@ -773,15 +760,25 @@ impl<T: Element> Plan<T> {
 
     /// Begins the collective with the input in the output's place.
     pub fn start_in_place<'a>(&'a mut self, buffer: &'a mut [T]) -> Result<Pending<'a, T>> {
-        let _inside = self.rank.enter();
-        let core = self.core.borrow();
-        core.check("in-place", buffer.len(), core.longer())?;
-        drop(core);
-        self.begin(Buffers::InPlace, buffer)?;
+        self.begin(Buffers::InPlace, buffer, buffer.len())?;
         Ok(Pending { plan: self, output: buffer, done: false })
     }
 
-    fn begin(&mut self, buffers: Buffers, input: &[T]) -> Result<()> {
+    /// Whether a program's buffers are as long as the plan asks for; in place there is only the second one.
+    fn check(&self, buffers: Buffers, input: usize, output: usize) -> Result<()> {
+        let core = self.core.borrow();
+        match buffers {
+            Buffers::Apart => {
+                core.check("input", input, core.input).and_then(|()| core.check("output", output, core.output))
+            }
+            Buffers::InPlace => core.check("in-place", output, core.longer()),
+        }
+    }
+
+    /// Begins the collective on a copy of the input.
+    fn begin(&self, buffers: Buffers, input: &[T], output: usize) -> Result<()> {
+        let _inside = self.rank.enter();
+        self.check(buffers, input.len(), output)?;
         let mut core = self.idle()?;
         if let Some(sums) = core.sums {
             // SAFETY: the input is as long as the plan asks for. The run is on the plan's own buffers.
@@ -813,7 +810,7 @@ impl<T: Element> Plan<T> {
     ///
     /// # Safety
     /// As for [`run_at`](Plan::run_at), until the run is through or the plan is dropped.
-    pub(crate) unsafe fn start_at(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+    pub(crate) unsafe fn start_at(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
         let Some(sums) = core.sums else {
@@ -834,7 +831,7 @@ impl<T: Element> Plan<T> {
     ///
     /// # Safety
     /// As for [`run_at`](Plan::run_at), for these elements, until the run is through or the plan is dropped.
-    unsafe fn start_on_own(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
+    unsafe fn start_on_own(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let mut core = self.idle()?;
         let scope = core.scope;
         // SAFETY: the caller's promise.

@@ -16,6 +16,7 @@ use allhands_schedule::Topology;
 use crate::choose::Evidence;
 use crate::company::Company;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::job::Obstacle;
 use crate::learn::{Lessons, Setting};
 use crate::plan::PlanState;
@@ -80,13 +81,13 @@ static KNOWN: Mutex<Vec<Arc<RankState>>> = Mutex::new(Vec::new());
 static WORLDS: AtomicUsize = AtomicUsize::new(0);
 
 /// This thread is inside the gate of a rank's state. It stays on its thread.
-pub(crate) struct Entered(Option<Arc<World>>, PhantomData<*const ()>);
+pub(crate) struct Entered<'a>(Option<&'a Gate>, PhantomData<*const ()>);
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(world) = &self.0 {
-            world.gate.leave();
+        if let Some(gate) = self.0 {
+            gate.leave();
         }
     }
 }
@@ -165,20 +166,16 @@ impl RankState {
 
     /// To be held while anything of this rank is touched.
     #[inline]
-    pub(crate) fn enter(&self) -> Entered {
-        if !self.world.gate.is_shared() {
-            return Entered(None, PhantomData);
-        }
-        self.world.gate.enter();
-        Entered(Some(self.world.clone()), PhantomData)
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        let gate = Some(&self.world.gate).filter(|gate| gate.is_shared());
+        gate.inspect(|gate| gate.enter());
+        Entered(gate, PhantomData)
     }
 
     /// The same, unless another thread is there.
-    pub(crate) fn try_enter(&self) -> Option<Entered> {
-        if !self.world.gate.is_shared() {
-            return Some(Entered(None, PhantomData));
-        }
-        self.world.gate.try_enter().then(|| Entered(Some(self.world.clone()), PhantomData))
+    pub(crate) fn try_enter(&self) -> Option<Entered<'_>> {
+        let gate = Some(&self.world.gate).filter(|gate| gate.is_shared());
+        gate.is_none_or(Gate::try_enter).then(|| Entered(gate, PhantomData))
     }
 
     /// As the helper: one round.

@@ -261,7 +261,7 @@ impl RawComm {
     /// This thread is alone with everything that communicators of these processes have in common, until what is returned is dropped;
     /// none if another thread is there. For callers that must not wait, such as those that MPI calls while it holds locks of its own:
     /// what they do with plans meanwhile waits for no thread.
-    pub fn alone(&self) -> Option<Alone> {
+    pub fn alone(&self) -> Option<Alone<'_>> {
         self.0.state().try_enter().map(Alone)
     }
 
@@ -465,7 +465,7 @@ pub struct Fellows {
 }
 
 /// See [`RawComm::alone`].
-pub struct Alone(#[allow(dead_code, reason = "held until it is dropped")] Entered);
+pub struct Alone<'a>(#[allow(dead_code, reason = "held until it is dropped")] Entered<'a>);
 
 /// A place of plans that are made later: see [`RawComm::reserve`].
 pub struct Reserved {

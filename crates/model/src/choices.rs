@@ -216,6 +216,9 @@ const ALIKE: f64 = 1.05;
 /// did. On 4x4 of an emulated cluster bcasts of 4 MiB in 8 blocks took two thirds of what they took in 47, which the model puts 15 % before them.
 const ROUGHLY_ALIKE: f64 = 1.2;
 
+/// With no more blocks than these, how far blocks have to go is as much of the steps as how many follow one another.
+const BLOCKS_OF_A_SHORT_PIPELINE: usize = 8;
+
 /// So much longer a setting may take by its formula and be tried because it has fewer blocks, where the network is only roughly known.
 const FEWER_BLOCKS: f64 = 1.5;
 
@@ -464,31 +467,35 @@ impl<'a> Search<'a> {
         let composed = |choice: &Choice| choice.algorithm.name.starts_with("composed");
         ranked.sort_by_cached_key(|ranked| (composed(&ranked.choice), ranked.choice.to_string().len()));
         sort_by(&mut ranked, |ranked| ranked.seconds);
-        match self.is_inside_a_node() {
-            true => {
-                let of_best = ranked.first().and_then(|best| best.choice.prepare(self.problem).ok());
-                let most = of_best.map_or(0, |prepared| prepared.cost().steps);
-                let traffic = |prepared: &Prepared| match prepared.cost().steps <= most {
-                    true => self.traffic(prepared),
-                    false => f64::INFINITY,
-                };
-                self.prefer(&mut ranked, ALIKE, traffic);
-            }
-            false
-                if self.machine.levels[0].rough
-                    && ranked.first().is_some_and(|best| is_long_pipeline(&best.choice)) =>
-            {
-                // Meetings in memory are no steps: what has them is not compared with what has none.
-                let shares = ranked[0].choice.shares();
-                let steps = |prepared: &Prepared| match prepared.shares() == shares {
-                    true => prepared.cost().steps as f64,
-                    false => f64::INFINITY,
-                };
-                self.prefer(&mut ranked, ROUGHLY_ALIKE, steps);
-            }
-            false => {}
+        if self.is_inside_a_node() {
+            self.prefer_little_traffic(&mut ranked);
+        } else if self.machine.levels[0].rough {
+            self.prefer_short_pipelines(&mut ranked);
         }
         ranked
+    }
+
+    /// What moves the fewest bytes comes first among what is [`ALIKE`], in no more steps.
+    fn prefer_little_traffic(&self, ranked: &mut [Ranked]) {
+        let of_best = ranked.first().and_then(|best| best.choice.prepare(self.problem).ok());
+        let most = of_best.map_or(0, |prepared| prepared.cost().steps);
+        self.prefer(ranked, ALIKE, |prepared| match prepared.cost().steps <= most {
+            true => self.traffic(prepared),
+            false => f64::INFINITY,
+        });
+    }
+
+    /// Where many blocks follow one another that of the fewest steps comes first among what is [`ROUGHLY_ALIKE`].
+    fn prefer_short_pipelines(&self, ranked: &mut [Ranked]) {
+        let Some(Ranked { choice: best, .. }) = ranked.first().filter(|best| is_long_pipeline(&best.choice)) else {
+            return;
+        };
+        // Meetings in memory are no steps: what has them is not compared with what has none.
+        let shares = best.shares();
+        self.prefer(ranked, ROUGHLY_ALIKE, |prepared| match prepared.shares() == shares {
+            true => prepared.cost().steps as f64,
+            false => f64::INFINITY,
+        });
     }
 
     fn is_inside_a_node(&self) -> bool {
@@ -526,9 +533,9 @@ fn hopeless(algorithm: &Algorithm, problem: &Problem) -> bool {
         && ((!commutative && never(&algorithm.ordered)) || (identical && never(&algorithm.identical)))
 }
 
-/// Whether several blocks follow one another, so that the steps are theirs rather than those of the way.
+/// Whether so many blocks follow one another that the steps are theirs rather than those of the way.
 fn is_long_pipeline(choice: &Choice) -> bool {
-    choice.blocks_in_turn().is_some_and(|blocks| blocks > 8)
+    choice.blocks_in_turn().is_some_and(|blocks| blocks > BLOCKS_OF_A_SHORT_PIPELINE)
 }
 
 /// Whether the root of a short bcast would wait for everybody where nobody has to wait for long.
