@@ -645,6 +645,12 @@ impl Evidence {
 }
 
 impl Decision {
+    /// Seconds that it takes by what it was chosen from.
+    pub(crate) fn promised(&self) -> Option<f64> {
+        let chosen = self.best.iter().find(|(server, _)| *server == self.server)?;
+        Some(chosen.1 * 1e-6)
+    }
+
     /// For the one that the caller names, or that was learned, for a reason.
     pub(crate) fn asked(server: Server, learned: Option<&str>) -> Decision {
         let why = learned.map_or(Why::Asked, |why| Why::Learned(why.into()));

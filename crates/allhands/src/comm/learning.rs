@@ -10,7 +10,7 @@ use super::{Comm, PlanRequest};
 use crate::choose::{Abilities, class};
 use crate::error::Error;
 use crate::layout::Amount;
-use crate::learn::{Learner, Lesson, Pace, Rivals, Seen, Subject, Traffic, Turn, WORDS};
+use crate::learn::{Learner, Lesson, Pace, Rivals, Seen, Subject, Traffic, Turn, Unlearned, WORDS};
 use crate::plan::Options;
 use crate::raw::{Greatest, RawCall, RawPlan};
 use crate::server::Server;
@@ -59,7 +59,8 @@ impl Comm {
             // In this job it is not known what the MPI is given, so it is tried again.
             let theirs = evidence.remembered_of_library(&problem, bytes, &decision.server);
             let remembered = remembered.filter(|_| theirs.is_none_or(|times| times >= 1.0));
-            Some((decision.server, remembered))
+            let promised = decision.promised();
+            Some(Unlearned { server: decision.server, remembered, promised })
         };
         let theirs = |serving: &Server, seen: Seen| self.expected_in_turns(&ask, serving, seen.usual);
         let rivals = |serving: &Server, seen: Seen| self.rivals(&ask, own.is_some(), serving, seen.usual);
@@ -80,7 +81,8 @@ impl Comm {
         let traffic = Traffic { size: class(size_of_own(call)), partners: self.partners_of_own(call) };
         let rivals = |serving: &Server, seen: Seen| self.rivals_of_own_counts(call, serving, seen);
         let theirs = |_: &Server, _: Seen| None;
-        self.turn(pace, (subject, since, traffic), library, || Some((serving.clone(), None)), (theirs, rivals), finish)
+        let serving = || Some(Unlearned { server: serving.clone(), remembered: None, promised: None });
+        self.turn(pace, (subject, since, traffic), library, serving, (theirs, rivals), finish)
     }
 
     /// How soon things are tried, and when the run began; none where nothing is learned.
@@ -89,14 +91,14 @@ impl Comm {
         Some((origin.learning.pace()?, origin.began))
     }
 
-    /// Who serves the next call of a subject. `serving`: who serves without learning, and how long that took earlier; `theirs` and `rivals`: how many times as long as
+    /// Who serves the next call of a subject. `serving`: who serves without learning; `theirs` and `rivals`: how many times as long as
     /// somebody the MPI's own is expected to take, if it may, and who might serve beside somebody, for calls of which so much is known.
     fn turn<E: From<Error>>(
         &self,
         (pace, began): (Pace, Instant),
         (subject, since, traffic): (Subject, Option<u64>, Traffic),
         library: bool,
-        serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
+        serving: impl FnOnce() -> Option<Unlearned>,
         (theirs, rivals): (impl FnOnce(&Server, Seen) -> Option<f64>, impl FnOnce(&Server, Seen) -> Rivals),
         finish: impl FnOnce(&mut RawPlan) -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Turn>, E> {

@@ -49,6 +49,15 @@ pub(crate) struct Subject {
     pub(crate) rounds: Option<usize>,
 }
 
+/// Who serves a subject without learning.
+#[derive(Clone, Debug)]
+pub(crate) struct Unlearned {
+    pub(crate) server: Server,
+    /// Seconds that this took earlier, if that is known, and that it was chosen for.
+    pub(crate) remembered: Option<f64>,
+    pub(crate) promised: Option<f64>,
+}
+
 /// Who serves a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
@@ -149,6 +158,8 @@ pub(crate) struct Learner {
 struct Topic {
     subject: Subject,
     trial: Trial,
+    /// Seconds that who serves without learning was chosen for, if it was for that.
+    promised: Option<f64>,
     /// The most that any rank has told of the turns that were told last.
     partners: usize,
     /// Who is tried beside calls, once the rest is settled.
@@ -157,6 +168,11 @@ struct Topic {
 }
 
 impl Topic {
+    /// How many times as long as promised its calls take without learning, if both are known.
+    fn beyond_promise(&self) -> Option<f64> {
+        Some(self.trial.usual_unlearned()? / self.promised?)
+    }
+
     /// What it has cost beyond what it has gained.
     fn net(&self) -> f64 {
         self.trial.net() + self.beside.as_ref().map_or(0.0, Trial::net)
@@ -193,25 +209,22 @@ impl Learner {
         }
     }
 
-    /// The number of a subject. At its first call `serving` says who serves without learning, and how long that took earlier, if that is known.
-    pub(crate) fn topic(
-        &mut self,
-        subject: Subject,
-        serving: impl FnOnce() -> Option<(Server, Option<f64>)>,
-    ) -> Option<usize> {
+    /// The number of a subject. At its first call `serving` says who serves without learning.
+    pub(crate) fn topic(&mut self, subject: Subject, serving: impl FnOnce() -> Option<Unlearned>) -> Option<usize> {
         if let Some(known) = self.index.get(&subject) {
             return Some(*known);
         }
         if self.topics.len() >= MOST_SUBJECTS {
             return None;
         }
-        let (server, remembered) = serving()?;
+        let Unlearned { server, remembered, promised } = serving()?;
         let topic = self.topics.len();
         let trial = match subject.class {
             Some(_) => Trial::new(self.pace, server, remembered),
             None => Trial::of_any_size(self.pace, server),
         };
-        self.topics.push(Topic { subject: subject.clone(), trial, partners: 0, outside: Vec::new(), beside: None });
+        let topic_of = |subject| Topic { subject, trial, promised, partners: 0, outside: Vec::new(), beside: None };
+        self.topics.push(topic_of(subject.clone()));
         self.index.insert(subject, topic);
         Some(topic)
     }
@@ -265,6 +278,7 @@ impl Learner {
             let elsewhere = median(&seen);
             self.topics.iter_mut().for_each(|topic| topic.trial.expect_of_library(elsewhere));
         }
+        self.compare_with_promises();
         let mut settled = Vec::new();
         for (number, Topic { trial, beside, .. }) in self.topics.iter_mut().enumerate() {
             for trial in std::iter::once(&mut *trial).chain(beside.as_mut()) {
@@ -276,6 +290,18 @@ impl Learner {
             }
         }
         settled
+    }
+
+    /// Where calls take longer than promised by more than others do, something is wrong with who serves them.
+    fn compare_with_promises(&mut self) {
+        let beyond: Vec<f64> = self.topics.iter().filter_map(Topic::beyond_promise).collect();
+        if beyond.is_empty() {
+            return;
+        }
+        let elsewhere = median(&beyond);
+        for topic in &mut self.topics {
+            topic.trial.surprise = topic.beyond_promise().map_or(1.0, |here| (here / elsewhere).max(1.0));
+        }
     }
 
     /// Seconds that may still be spent: what was gained may, too.

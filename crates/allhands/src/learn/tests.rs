@@ -14,6 +14,10 @@ fn server(name: &str) -> Server {
     Server::parse(Collective::Allreduce, name).unwrap()
 }
 
+fn unlearned(name: &str) -> Unlearned {
+    Unlearned { server: server(name), remembered: None, promised: None }
+}
+
 const NAMES: [&str; 4] = ["recursive-doubling", "nap", "rabenseifner", "mpi"];
 
 /// So many ranks, each with what it has learned.
@@ -38,6 +42,10 @@ struct Ranks {
     asked: u64,
     /// How many calls are served alike after the last that was asked for.
     rest: u64,
+    /// Seconds that the first one promises to take of the next call.
+    promised: Option<f64>,
+    /// How many times as long the MPI's own is expected to take.
+    library: f64,
 }
 
 impl Ranks {
@@ -58,6 +66,8 @@ impl Ranks {
             thinking: Duration::ZERO,
             asked: 0,
             rest: 0,
+            promised: None,
+            library: 1.3,
         }
     }
 
@@ -77,11 +87,11 @@ impl Ranks {
     /// A call of a subject, and those that are served alike, of which `most` come; `time` is that of a rank's call by somebody. How many calls it was.
     fn call(&mut self, subject: &Subject, most: u64, time: &mut dyn FnMut(usize, usize) -> f64) -> u64 {
         self.asked += 1;
-        let first = server(NAMES[0]);
+        let first = Unlearned { promised: self.promised, ..unlearned(NAMES[0]) };
         let topics: Vec<usize> = self
             .all
             .iter_mut()
-            .map(|learner| learner.topic(subject.clone(), || Some((first.clone(), None))).unwrap())
+            .map(|learner| learner.topic(subject.clone(), || Some(first.clone())).unwrap())
             .collect();
         let topic = topics[0];
         assert!(topics.iter().all(|other| *other == topic));
@@ -93,7 +103,7 @@ impl Ranks {
         let mut thought = false;
         for learner in &mut self.all {
             if learner.asks_for_library(topic) {
-                learner.propose_library(topic, Some(1.3));
+                learner.propose_library(topic, Some(self.library));
             }
             if learner.asks_for_rivals(topic) {
                 let open = NAMES[1..].iter().map(|name| (server(name), 1.3)).collect();
@@ -230,7 +240,8 @@ fn who_becomes_faster_is_found_when_times_drift() {
 fn what_was_remembered_is_followed_unless_it_takes_another_time() {
     for (took, settled) in [(11e-6, true), (30e-6, false)] {
         let mut learner = Learner::new(Pace::USUAL, Instant::now());
-        let topic = learner.topic(subject(8), || Some((server("nap"), Some(10e-6)))).unwrap();
+        let topic =
+            learner.topic(subject(8), || Some(Unlearned { remembered: Some(10e-6), ..unlearned("nap") })).unwrap();
         let (mut calls, mut since) = (0, 0);
         while calls < 200 {
             if learner.exchange_is_due(topic) {
@@ -315,6 +326,46 @@ fn few_calls_are_enough_to_see_that_the_mpi_alone_is_faster() {
 }
 
 #[test]
+fn where_calls_take_much_longer_than_was_promised_the_mpi_alone_is_tried_early() {
+    for promises in [false, true] {
+        let mut ranks = Ranks {
+            exchange: Duration::from_micros(2500),
+            thinking: Duration::from_millis(40),
+            library: 3.0,
+            ..Ranks::new(2, Pace::USUAL)
+        };
+        let mut noise = random(5);
+        let (mut granted, mut found) = ([0u64; 32], None);
+        for call in 0..200 {
+            for (kind, granted) in granted.iter_mut().enumerate() {
+                let promised = 1.5e-3 + 1e-4 * kind as f64;
+                // All take twice as long as promised, but one that takes ten times as long.
+                let (usual, theirs) =
+                    if kind == 17 { (10.0 * promised, promised) } else { (2.0 * promised, 4.0 * promised) };
+                ranks.promised = promises.then_some(promised);
+                if *granted > 0 {
+                    (*granted, ranks.now) = (*granted - 1, ranks.now + usual);
+                    continue;
+                }
+                ranks.call(&subject(kind), 1, &mut |_, who| {
+                    [usual, 1.1 * usual, 1.2 * usual, theirs][who] * (0.95 + 0.1 * noise())
+                });
+                *granted = ranks.rest;
+                let topic = ranks.all[0].topics.iter().position(|topic| topic.subject == subject(kind)).unwrap();
+                ranks.since.insert(topic, 1 + ranks.rest);
+                if kind == 17 && ranks.all[0].lesson(topic).server == Server::Library {
+                    found = found.or(Some(call));
+                }
+            }
+        }
+        let lost = ranks.all[0].lessons().0.iter().map(|lesson| lesson.spent - lesson.gained).sum::<f64>()
+            + ranks.all[0].lessons().1;
+        assert!(lost < 0.0075 * ranks.now, "{promises}: {lost} of {}", ranks.now);
+        assert!(if promises { found < Some(100) && found.is_some() } else { found.is_none() }, "{promises}: {found:?}");
+    }
+}
+
+#[test]
 fn where_a_rank_has_what_the_mpi_must_not_touch_its_own_never_serves() {
     for refused in [0, 5000] {
         let mut ranks = Ranks::new(3, Pace::USUAL);
@@ -334,7 +385,7 @@ fn where_a_rank_has_what_the_mpi_must_not_touch_its_own_never_serves() {
 #[test]
 fn outsiders_are_tried_beside_calls_and_serve_in_the_next_run_only() {
     let mut learner = Learner::new(Pace::USUAL, Instant::now());
-    let topic = learner.topic(subject(8), || Some((server(NAMES[0]), None))).unwrap();
+    let topic = learner.topic(subject(8), || Some(unlearned(NAMES[0]))).unwrap();
     let (mut beside, mut calls, mut since) = (0, 0, 0);
     while calls < 20_000 {
         let now = 1.0 + calls as f64 * 1e-3;
@@ -447,7 +498,11 @@ fn who_follows_from_what_was_told_serves_without_a_try() {
     let mut ranks: Vec<Learner> = (0..2).map(|_| Learner::new(Pace::EAGER, Instant::now())).collect();
     let mut served = Vec::new();
     for call in 0..12u64 {
-        let topics = ranks.iter_mut().map(|one| one.topic(subject.clone(), || Some((server("node-aware"), None))));
+        let topics = ranks.iter_mut().map(|one| {
+            one.topic(subject.clone(), || {
+                Some(Unlearned { server: server("node-aware"), remembered: None, promised: None })
+            })
+        });
         let topic = topics.map(Option::unwrap).max().unwrap();
         if ranks[0].exchange_is_due(topic) {
             let words: Vec<[u64; WORDS]> = ranks.iter_mut().map(Learner::words).collect();

@@ -7,10 +7,11 @@
 //!
 //! Nothing here depends on anything but what all ranks know alike: how many calls there were, and times that they have told each other.
 
+mod rounds;
+
 use super::yardstick::Yardstick;
-use crate::comm::hash;
 use crate::server::Server;
-use crate::stats::{Middle, median, middle, ratio, tenth};
+use crate::stats::median;
 use crate::tuning::Time;
 
 /// How soon things are tried.
@@ -38,17 +39,6 @@ impl Pace {
     pub(crate) const EAGER: Pace = Pace { unseen: 1, looks: 1, pause: 1, most_rounds: 2, again: 4, at_any_cost: true };
 }
 
-/// After so many rounds, what takes longer than the fastest by more than a factor is tried no further. After none there are the first runs, which prepare
-/// whatever is prepared once.
-const SLACK: [(usize, f64); 6] = [(0, 10.0), (1, 2.0), (2, 1.5), (4, 1.25), (8, 1.12), (16, 1.0)];
-/// From so many rounds on medians are compared; before, the fastest runs: what disturbs a run makes it longer.
-const ROUNDS_OF_MEDIANS: usize = 4;
-/// The MPI's own is not compared for longer than that before others are thought of.
-const ROUNDS_OF_THE_LIBRARY: usize = 8;
-/// Who takes no more than this beside the other, as far as one can tell, may be the faster one.
-const CLOSE: f64 = 0.97;
-/// After so many rounds somebody who is this much faster serves at once.
-const CLEARLY: f64 = 0.9;
 /// After so many calls it is asked again, whatever follows.
 const MOST_REST: u64 = 1 << 20;
 /// What takes so many times as long as when it was settled, or as few, is tried anew.
@@ -162,6 +152,9 @@ pub(crate) struct Trial {
     pub(crate) promised: f64,
     /// What it takes to tell times, as far as that is known.
     pub(crate) telling: f64,
+    /// How many times as long calls take as was promised of who would serve without learning, beside what others take of what was promised of them, if that is more
+    /// than once. The MPI's own is expected to take so much less beside that one.
+    pub(crate) surprise: f64,
 }
 
 impl Trial {
@@ -189,6 +182,7 @@ impl Trial {
             spent: 0.0,
             promised: 0.0,
             telling: 0.0,
+            surprise: 1.0,
         }
     }
 
@@ -218,10 +212,10 @@ impl Trial {
             && match self.stage {
                 Stage::Look(left) => left == 0,
                 Stage::Round { number, had } => {
-                    let decides = SLACK.iter().any(|(rounds, _)| *rounds == number);
                     // By what first runs have told another round may cost less than to hear that it were better not to have it.
-                    let early = (1..ROUNDS_OF_MEDIANS).contains(&number) && self.cost(number + 1) < self.telling;
-                    had >= self.order(number).len() && decides && !early
+                    let early =
+                        (1..rounds::ROUNDS_OF_MEDIANS).contains(&number) && self.cost(number + 1) < self.telling;
+                    had >= self.order(number).len() && rounds::decides(number) && !early
                 }
                 _ => false,
             }
@@ -308,6 +302,11 @@ impl Trial {
     /// Who would serve without learning.
     pub(crate) fn unlearned(&self) -> &Server {
         &self.candidates[self.unlearned.0].server
+    }
+
+    /// Seconds that calls take without learning, as far as that is known.
+    pub(crate) fn usual_unlearned(&self) -> Option<f64> {
+        Some(self.unlearned.1).filter(|seconds| *seconds > 0.0).or(self.usual)
     }
 
     /// Who serves where nobody is tried.
@@ -420,36 +419,6 @@ impl Trial {
         Turn { candidate, timed: Some(kind), rest: 0 }
     }
 
-    /// Who takes turns in a round, in its order, which is drawn by the round's number: calls that come in a pattern fall into step with nobody.
-    fn order(&self, number: usize) -> Vec<usize> {
-        let fresh = |index: &usize| number > 0 || *index != self.serving || self.beside;
-        let mut order: Vec<usize> = self.on().filter(fresh).collect();
-        for (place, last) in (1..order.len()).rev().enumerate() {
-            let draw = hash(&[number as u64, place as u64]) >> 32;
-            order.swap(last, draw as usize % (last + 1));
-        }
-        order
-    }
-
-    /// Who still takes turns.
-    fn on(&self) -> impl Iterator<Item = usize> {
-        (0..self.candidates.len()).filter(|index| self.candidates[*index].on)
-    }
-
-    /// What a round is expected to cost, in seconds.
-    fn cost(&self, number: usize) -> f64 {
-        let usual = self.usual.unwrap_or(0.0);
-        // Who serves has no first run to be compared with.
-        let best = self.candidates.iter().filter_map(|candidate| candidate.best());
-        let best = best.fold(self.usual.unwrap_or(f64::INFINITY), f64::min);
-        let expected = |index: &usize| {
-            let candidate = &self.candidates[*index];
-            let factor = candidate.best().map_or(candidate.expected, |own| own / best.min(own));
-            usual * if self.beside { factor } else { factor - 1.0 }
-        };
-        self.order(number).iter().map(expected).sum()
-    }
-
     /// What a call takes less than without learning.
     fn gain(&self) -> f64 {
         match self.usual {
@@ -557,81 +526,6 @@ impl Trial {
         }
     }
 
-    /// So many rounds are through.
-    fn judge_rounds(&mut self, rounds: usize) -> bool {
-        let slack = SLACK.iter().rev().find(|(from, _)| rounds >= *from).map_or(f64::INFINITY, |(_, slack)| *slack);
-        let on: Vec<usize> = self.on().collect();
-        if rounds == 0 {
-            let most = slack * self.usual.unwrap_or(f64::INFINITY);
-            for index in on {
-                let hopeless = self.candidates[index].first.is_some_and(|first| first > most);
-                self.candidates[index].on = index == self.serving || !hopeless;
-            }
-            return self.go_on(rounds);
-        }
-        let heard = on.iter().all(|&index| index == 0 || 2 * self.times(index).len() >= ROUNDS_OF_MEDIANS);
-        let most = if self.field == Field::Library { ROUNDS_OF_THE_LIBRARY } else { usize::MAX };
-        let (many, last) = (rounds >= ROUNDS_OF_MEDIANS && heard, rounds >= self.pace.most_rounds.min(most));
-        // How many times as long as who serves somebody takes, in the same rounds.
-        let beside = |index: usize| self.ratio(index, self.serving).median;
-        let best = match many {
-            true => on.iter().copied().min_by(|&one, &other| beside(one).total_cmp(&beside(other))),
-            false => on.iter().copied().min_by(|&one, &other| self.least(one).total_cmp(&self.least(other))),
-        };
-        let best = best.unwrap_or(self.serving);
-        for &index in &on {
-            let ratio = self.ratio(index, best);
-            let slower = match many {
-                true => ratio.median > slack && (ratio.low > 1.0 || last),
-                false => self.least(index).is_finite() && self.least(index) > slack * self.least(best),
-            };
-            // Who serves is compared with to the end.
-            self.candidates[index].on = index == best || index == self.serving || !slower;
-        }
-        if many && !self.beside && self.ratio(best, self.serving).median < CLEARLY {
-            self.serve_by(best);
-        }
-        let near = |index: usize| index != best && self.ratio(index, best).low < CLOSE;
-        let open = !many || self.on().any(near);
-        if open && !last {
-            return self.go_on(rounds);
-        }
-        let better = self.ratio(best, self.serving).median < CLOSE;
-        self.settle(if better { best } else { self.serving })
-    }
-
-    /// Another round, unless nobody is left to compare with.
-    fn go_on(&mut self, rounds: usize) -> bool {
-        if self.on().count() < 2 {
-            return self.settle(self.serving);
-        }
-        self.stage = Stage::Round { number: rounds, had: self.order(rounds).len() };
-        false
-    }
-
-    fn settle(&mut self, winner: usize) -> bool {
-        // Who was tried beside calls serves in the next run.
-        if !self.beside {
-            self.serve_by(winner);
-        }
-        if self.field == Field::Library {
-            self.field = Field::Unthought;
-        }
-        self.stage = Stage::Settled;
-        self.settled_calls = 0;
-        self.settlements += 1;
-        true
-    }
-
-    /// From now on somebody else serves; its time is that of who served, by the ratio of both.
-    fn serve_by(&mut self, winner: usize) {
-        let ratio = self.ratio(winner, self.serving).median;
-        if winner != self.serving && ratio.is_finite() {
-            self.usual = self.usual.map(|usual| usual * ratio);
-        }
-        self.serving = winner;
-    }
-
     /// Why it is served as it is, if that was learned.
     pub(crate) fn why(&self) -> Option<String> {
         if self.serving == self.unlearned.0 {
@@ -640,59 +534,5 @@ impl Trial {
         let usual = self.usual?;
         let before = &self.candidates[self.unlearned.0].server;
         Some(format!("learned here: {:.2} us, where {before} took {:.2}", usual * 1e6, self.unlearned.1 * 1e6))
-    }
-
-    /// Who was tried in rounds, who serves first; times as they are beside who serves, in rounds that both took part in.
-    pub(crate) fn tried(&self) -> Vec<Time> {
-        let usual = self.usual.unwrap_or(0.0) * 1e6;
-        if self.times(self.serving).is_empty() {
-            return self.lost.clone();
-        }
-        let time = |index: usize| {
-            let own = self.times(index);
-            let scale = usual / median(self.times(self.serving));
-            let median_us = usual * self.ratio(index, self.serving).median;
-            let algorithm = self.candidates[index].server.to_string();
-            Time {
-                algorithm,
-                median_us,
-                p10_us: scale * tenth(own, 1),
-                p90_us: scale * tenth(own, 9),
-                samples: own.len(),
-            }
-        };
-        let others = (0..self.candidates.len()).filter(|index| *index != self.serving);
-        let all = std::iter::once(self.serving).chain(others);
-        let tried = all.filter(|index| !self.times(*index).is_empty()).map(time);
-        tried.chain(self.lost.iter().cloned()).collect()
-    }
-
-    /// How many times as long somebody takes as another: by rounds, or, where some turns say nothing, by those of each that do.
-    fn ratio(&self, one: usize, other: usize) -> Middle {
-        if self.yardstick.is_none() {
-            return ratio(self.times(one), self.times(other));
-        }
-        let other = median(self.times(other));
-        middle(&self.times(one).iter().map(|time| time / other).collect::<Vec<f64>>())
-    }
-
-    /// What somebody took in rounds; the one that others are measured by, what it takes on the whole, if no turn of its own says more.
-    fn times(&self, index: usize) -> &[f64] {
-        match (&self.yardstick, &self.candidates[index].times[..]) {
-            (Some(yardstick), []) if index == 0 => std::slice::from_ref(&yardstick.usual),
-            (_, times) => times,
-        }
-    }
-
-    /// The fastest run of a candidate.
-    fn least(&self, index: usize) -> f64 {
-        self.candidates[index].best().unwrap_or(f64::INFINITY)
-    }
-}
-
-impl Candidate {
-    /// Its fastest run.
-    fn best(&self) -> Option<f64> {
-        self.first.into_iter().chain(self.times.iter().copied()).reduce(f64::min)
     }
 }
