@@ -63,8 +63,8 @@ impl Setting {
         let drawn = draw.of(&[1, 2, 2, 3, 3, 4, 4, 4, 5, 5]);
         let ranks = ranks.unwrap_or(drawn);
         let threads = draw.once_in(5) && threads;
-        // With more collectives, the rest stays as it was.
-        let mut among_neighbors = Draw(!draw.0);
+        // With more collectives and settings, the rest stays as it was.
+        let (mut among_neighbors, mut later) = (Draw(!draw.0), Draw(draw.0.rotate_left(32)));
         let mut variables = Vec::new();
         let mut set = |name: &str, value: String| variables.push((name.to_string(), value));
         if draw.once_in(2) {
@@ -98,6 +98,11 @@ impl Setting {
             ("ALLHANDS_REPORT", "/dev/null", 3),
         ] {
             if draw.once_in(times) {
+                set(name, value.into());
+            }
+        }
+        for (name, value, times) in [("ALLHANDS_PROGRESS", "thread", 4), ("ALLHANDS_REPRODUCIBLE", "1", 8)] {
+            if later.once_in(times) {
                 set(name, value.into());
             }
         }
