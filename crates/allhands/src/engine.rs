@@ -528,7 +528,7 @@ impl Engine {
                 return Ok(true);
             }
         }
-        if self.pending.is_empty() && self.push(program, index) {
+        if self.pending.is_empty() && self.push_and_copy(program, index) {
             return Ok(true);
         }
         self.pending.push(index);
@@ -536,9 +536,34 @@ impl Engine {
         Ok(true)
     }
 
-    /// Sends what there is room for; whether that was all.
+    /// Sends what there is room for; whether that was all. A copy that comes next is made at the same time, each time as much as a letter
+    /// carries: often both are of the same bytes, which are near then, and the letter's way to memory that the other core has read takes as
+    /// long as the copy.
+    fn push_and_copy(&mut self, program: &Program, index: usize) -> bool {
+        let (from, to) = match program.code.get(self.at + 1) {
+            Some(Instruction::Copy { from, to })
+                if from.memory != to.memory && program.sends[index].bytes > self.world.node.body() =>
+            {
+                (from, to)
+            }
+            _ => return self.push(program, index, |_| ()),
+        };
+        let (from_at, to_at, mut copied) = (self.address(from), self.address(to), 0);
+        let mut copy = |most: usize| {
+            let bytes = most.min(from.len - copied);
+            // SAFETY: as for any copy of a program; one that comes between a message's send and its settling leaves its bytes alone.
+            unsafe { std::ptr::copy(from_at.add(copied), to_at.add(copied), bytes) };
+            copied += bytes;
+        };
+        let sent = self.push(program, index, &mut copy);
+        copy(from.len);
+        self.at += 1;
+        sent
+    }
+
+    /// Sends what there is room for; whether that was all. `between` is told of each letter how long it was.
     #[inline]
-    fn push(&mut self, program: &Program, index: usize) -> bool {
+    fn push(&mut self, program: &Program, index: usize, mut between: impl FnMut(usize)) -> bool {
         let message = &program.sends[index];
         let node = &self.world.node;
         match &mut self.sends[index] {
@@ -546,10 +571,16 @@ impl Engine {
                 let bases = &self.bases;
                 loop {
                     let bytes = (message.bytes - cursor.in_all).min(node.body());
-                    let sent = node.send(*to, self.key, bytes, |at| fill(bases, message, cursor, at, bytes));
+                    let last = cursor.in_all + bytes == message.bytes;
+                    let fill = |at: *mut u8| fill(bases, message, cursor, at, bytes);
+                    let sent = match last {
+                        true => node.send(*to, self.key, bytes, fill),
+                        false => node.send_on(*to, self.key, bytes, fill),
+                    };
                     if !sent {
                         return false;
                     }
+                    between(bytes);
                     if cursor.in_all == message.bytes {
                         *done = true;
                         return true;
@@ -572,7 +603,7 @@ impl Engine {
             let index = pending[place];
             let peer = program.sends[index].peer;
             let behind = pending[..kept].iter().any(|&before| program.sends[before].peer == peer);
-            if behind || !self.push(program, index) {
+            if behind || !self.push(program, index, |_| ()) {
                 pending[kept] = index;
                 kept += 1;
             }

@@ -3,7 +3,8 @@
 //! Compiling binds a schedule to counts and an element size. Spans that touch become one run of bytes; scratch positions
 //! get addresses; blocks of no bytes vanish, and messages of nothing but such blocks on both sides. A message that lands
 //! only to be combined with another operand is combined as it lands, unless it may be cut inside an element. A copy of the
-//! input to where it already is, in place, is nothing; another is made while messages travel, and messages that would be sent from it are sent from the input.
+//! input to where it already is, in place, is nothing; another is made while messages travel, next to a send if possible, and messages that would be sent from it
+//! are sent from the input.
 //!
 //! Of a round the program does, in this order: say what it will receive; send everything; take what arrives, overwriting or combining; where a
 //! message is to be combined with memory that the round also sends, or may be cut inside an element, take it into scratch first;
@@ -300,7 +301,9 @@ impl<'a> Compiler<'a> {
             let parts = match self.originals(&parts) {
                 Some(originals) => originals,
                 None => {
-                    self.make_late_copies();
+                    if self.late.iter().any(|(_, to)| parts.iter().any(|part| part.overlaps(to))) {
+                        self.make_late_copies();
+                    }
                     parts
                 }
             };
@@ -310,12 +313,17 @@ impl<'a> Compiler<'a> {
                 to_settle.push(message);
             }
         }
-        // While the messages travel.
+        let mut locals = round.locals.iter().peekable();
         if !round.sends.is_empty() || !round.recvs.is_empty() {
+            // While the messages travel.
+            let mut touched = sent.clone();
+            touched.extend(round.recvs.iter().flat_map(|recv| self.segments(&recv.spans)));
+            while let Some(local) = locals.next_if(|local| self.is_aside(local, &touched)) {
+                self.local(local)?;
+            }
             self.make_late_copies();
         }
         let copied = self.program.code.len();
-        let mut locals = round.locals.iter().peekable();
         let mut aside = Vec::new();
         for combining in [false, true] {
             for recv in round.recvs.iter().filter(|recv| recv.combine.is_some() == combining) {
@@ -344,6 +352,14 @@ impl<'a> Compiler<'a> {
             self.program.code.push(Instruction::Combine { from, into, side });
         }
         locals.try_for_each(|local| self.local(local))
+    }
+
+    /// Whether a local operation is a copy of the input to where a round's messages, which touch these parts, neither come from nor go.
+    fn is_aside(&self, local: &Local, touched: &[Segment]) -> bool {
+        let Local::Copy { from, to } = local else { return false };
+        let apart = |to: &Segment| to.memory != Memory::Shared && !touched.iter().any(|part| part.overlaps(to));
+        self.segments(&[*from]).iter().all(|from| from.memory == Memory::Input)
+            && self.segments(&[*to]).iter().all(apart)
     }
 
     /// The operands with which a plain receive is to be combined at once, if the next local operations say so and they are there.

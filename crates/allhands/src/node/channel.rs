@@ -98,7 +98,7 @@ pub(crate) const REFERENCE: u32 = 1 << 31;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
-/// So much of the next letter's body is asked for ahead.
+/// At most so much of the next letter's body is asked for ahead.
 const SOON: usize = 4096;
 
 /// Asks for a line, which the receiver read last, to be ours by the time the next letter is written: the letter is then visible
@@ -131,7 +131,8 @@ impl Channel {
         free(outgoing.seen)
     }
 
-    /// Sends a letter whose payload `fill` writes. `bodies` are those of the slots, `body` bytes each.
+    /// Sends a letter whose payload `fill` writes. `bodies` are those of the slots, `body` bytes each. `ahead`: how many bytes a body will
+    /// have, if the next letter has one and there is time until then.
     ///
     /// # Safety
     /// The sender calls it when there is [`room`](Channel::room). The payload is at most `body` bytes.
@@ -142,6 +143,7 @@ impl Channel {
         (bodies, body): (*mut u8, usize),
         key: u64,
         length: u32,
+        ahead: usize,
         fill: impl FnOnce(*mut u8),
     ) {
         let number = outgoing.sent.wrapping_add(1);
@@ -169,7 +171,7 @@ impl Channel {
             own_soon(slot.wrapping_add(64));
         } else if length & !REFERENCE > INLINE as u32 {
             let body = bodies.wrapping_add(next as usize % SLOTS * body);
-            (0..(length as usize).min(SOON)).step_by(64).for_each(|at| own_soon(body.wrapping_add(at)));
+            (0..ahead.min(SOON)).step_by(64).for_each(|at| own_soon(body.wrapping_add(at)));
         }
     }
 
@@ -306,7 +308,7 @@ mod models {
                         }
                         // SAFETY: there is room, and eight bytes fit into the line.
                         unsafe {
-                            channel.send(&mut outgoing, NO_BODIES, 99, 8, |to| to.cast::<u64>().write(number * 10));
+                            channel.send(&mut outgoing, NO_BODIES, 99, 8, 0, |to| to.cast::<u64>().write(number * 10));
                         }
                     }
                 }
@@ -380,7 +382,7 @@ mod tests {
             // As many as fit, then fewer than that.
             while channel.room(&mut outgoing) {
                 // SAFETY: there is room, and eight bytes fit into the line.
-                unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, |to| to.cast::<u64>().write(sent)) };
+                unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, 0, |to| to.cast::<u64>().write(sent)) };
                 sent += 1;
             }
             assert!(sent - taken <= SLOTS as u64, "a letter was overwritten");

@@ -259,16 +259,29 @@ impl Node {
         (0..self.ranks).for_each(|rank| self.wake(rank));
     }
 
-    /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room.
+    /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room. The next letter to that rank is
+    /// expected to be as long.
     #[inline(always)]
     pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
+        self.send_before(bytes, to, key, bytes, fill)
+    }
+
+    /// The same for a letter after which the next one is written at once.
+    #[inline(always)]
+    pub(crate) fn send_on(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
+        self.send_before(0, to, key, bytes, fill)
+    }
+
+    /// The same for a letter after which there is time to ask for so much of the next one's body.
+    #[inline(always)]
+    fn send_before(&self, ahead: usize, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
         let end = &self.outgoing[to];
         let (channel, mut outgoing) = (end.channel(), end.side.get());
         let room = channel.room(&mut outgoing);
         if room {
             debug_assert!(bytes <= self.body.max(INLINE));
             // SAFETY: this rank sends, there is room, and the letter fits.
-            unsafe { channel.send(&mut outgoing, (end.bodies, self.body), key, bytes as u32, fill) };
+            unsafe { channel.send(&mut outgoing, (end.bodies, self.body), key, bytes as u32, ahead, fill) };
         }
         end.side.set(outgoing);
         if room {
@@ -292,7 +305,7 @@ impl Node {
             let reference = Reference { number, pieces: pieces.len() as u32, piece, bytes };
             // SAFETY: this rank sends, there is room, and a reference fits into a line.
             unsafe {
-                channel.send(&mut outgoing, (end.bodies, self.body), key, REFERENCE_LENGTH, |to| {
+                channel.send(&mut outgoing, (end.bodies, self.body), key, REFERENCE_LENGTH, 0, |to| {
                     to.cast::<Reference>().write_unaligned(reference);
                 });
             }

@@ -458,3 +458,35 @@ fn a_rank_that_knows_its_own_counts_makes_the_program_of_one_that_knows_all() {
         assert_eq!(refused > 0, choice.knowledge() != Knowledge::Own, "{collective} {algorithm}");
     }
 }
+
+/// There is time for it then, and a copy behind a send is made between its letters.
+#[test]
+fn a_rank_copies_its_own_block_while_messages_travel() {
+    for (collective, algorithm) in [
+        (Collective::Allgather, "ring"),
+        (Collective::Allgather, "linear"),
+        (Collective::Alltoall, "pairwise"),
+        (Collective::Alltoall, "spread-out"),
+        (Collective::Alltoallv, "pairwise"),
+        (Collective::Alltoallv, "spread-out"),
+    ] {
+        for p in [2, 3, 5, 8] {
+            let problem = Problem::new(collective, Topology::flat(p).unwrap());
+            let problem = match collective {
+                Collective::Alltoallv => problem.with_counts(vec![4; p * p]).unwrap(),
+                _ => problem,
+            };
+            let prepared = Choice::parse(collective, algorithm).unwrap().prepare(&problem).unwrap();
+            let amount = match collective {
+                Collective::Alltoallv => Amount::Listed(vec![4; p * p]),
+                _ => Amount::Each(4),
+            };
+            for rank in 0..p {
+                let program = compile(&prepared, &prepared.rank(rank), 8, &amount, Buffers::Apart).unwrap();
+                let copy = program.code.iter().position(|instruction| matches!(instruction, Instruction::Copy { .. }));
+                let before = copy.and_then(|copy| program.code.get(copy.checked_sub(1)?));
+                assert!(matches!(before, Some(Instruction::Send(_))), "{collective} {algorithm}\n{program}");
+            }
+        }
+    }
+}
