@@ -92,9 +92,9 @@ struct Common {
     each: usize,
 }
 
-/// Between processes, messages of this length and more are read from the sender's memory: below, a system call, and the wait until the reader is
-/// through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
-const REFER_BETWEEN_PROCESSES: usize = 96 * 1024;
+/// Between processes, messages that are longer are read from the sender's memory: up to what the slots hold, a system call, and the wait until the
+/// reader is through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
+const REFER_BETWEEN_PROCESSES: usize = 128 * 1024;
 /// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
 const REFER_OPERANDS: usize = 512 * 1024;
 /// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
@@ -741,7 +741,7 @@ fn refers(node: &Node, message: &Message) -> bool {
                 // Sender and receiver copy at the same time, each its half of the way.
                 Beside::Nothing => false,
                 Beside::Combining => message.bytes > REFER_OPERANDS,
-                Beside::Moving => message.bytes >= REFER_BETWEEN_PROCESSES,
+                Beside::Moving => message.bytes > REFER_BETWEEN_PROCESSES,
             };
             long && message.bytes / message.parts.len() >= LONG_PIECES
         }

@@ -2,9 +2,10 @@
 //!
 //! **Slots.** Letter number n goes into slot `n mod SLOTS`. The sender may write a slot when the receiver has consumed what
 //! was in it SLOTS letters ago; it writes the key of the plan, the length and the payload, then stores `seq = n`. The
-//! receiver waits for `seq == n`, reads, and every SLOTS/2 letters stores `consumed = n`. Slot and payload have one writer
-//! each, and up to 48 bytes travel in the cache line of their flag, 64 more in the line that is fetched with it. Longer
-//! payloads lie in the slot's body; messages longer than a body are several letters.
+//! receiver waits for `seq == n`, reads, and stores `consumed = n` every SLOTS/2 letters, and after each that may be part of
+//! a long message: as much of the next one as the slots hold then finds room. Slot and payload have one writer each, and up
+//! to 48 bytes travel in the cache line of their flag, 64 more in the line that is fetched with it. Longer payloads lie in
+//! the slot's body; messages longer than a body are several letters.
 //!
 //! Memory ordering: `seq` is stored with Release after the payload and loaded with Acquire before it is read, so the reader
 //! sees the payload. `consumed` is stored with Release after reading and loaded with Acquire before a slot is written again,
@@ -13,7 +14,7 @@
 //!
 //! Progress: a sender that finds no room goes on with its program and tries again, so no order of sends can block; only at
 //! the end of a round it waits. A receiver that waits for a letter of one plan puts letters of other plans aside, so they
-//! block nobody. Acknowledging only every SLOTS/2 letters blocks nobody for ever: a sender without room has at least
+//! block nobody. Acknowledging short ones only every SLOTS/2 letters blocks nobody for ever: a sender without room has at least
 //! SLOTS/2 letters in the slots that the receiver has yet to take.
 //!
 //! **References.** A letter may say where a long message lies in the sender's memory, to be read from there. Reference i has
@@ -207,11 +208,11 @@ impl Channel {
         }))
     }
 
-    /// Gives the slot of the letter that was read back; whether the sender, which may wait for room, is told.
+    /// Gives the slot of the letter that was read back, which may be part of a long message; whether the sender, which may wait for room, is told.
     #[inline]
-    pub(crate) fn consume(&self, incoming: &mut Incoming) -> bool {
+    pub(crate) fn consume(&self, incoming: &mut Incoming, part: bool) -> bool {
         incoming.taken = incoming.taken.wrapping_add(1);
-        let tell = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
+        let tell = part || (incoming.taken as usize).is_multiple_of(SLOTS / 2);
         if tell {
             self.consumed.0.store(incoming.taken, Ordering::Release);
         }
@@ -328,7 +329,7 @@ mod models {
                     unsafe { line.cast::<u32>().add(3).cast::<u64>().read_unaligned() }
                 });
                 assert_eq!((letter.key, letter.length, value), (99, 8, number * 10));
-                channel.consume(&mut incoming);
+                channel.consume(&mut incoming, false);
             }
             sender.join().unwrap();
         });
@@ -391,14 +392,14 @@ mod tests {
                 let Some(letter) = (unsafe { channel.next(&incoming, NO_BODIES) }) else { break };
                 // SAFETY: as above.
                 assert_eq!(unsafe { letter.payload.cast::<u64>().read_unaligned() }, taken);
-                channel.consume(&mut incoming);
+                channel.consume(&mut incoming, false);
                 taken += 1;
             }
         }
         assert!(outgoing.sent < begin);
         // An empty channel has nothing to give, whatever was in its slots before.
         while unsafe { channel.next(&incoming, NO_BODIES) }.is_some() {
-            channel.consume(&mut incoming);
+            channel.consume(&mut incoming, false);
             taken += 1;
         }
         assert_eq!(sent, taken);

@@ -348,7 +348,7 @@ impl Node {
             let letter = unsafe { channel.next(&end.side.get(), (end.bodies, self.body)) }?;
             if letter.key == key {
                 let result = self.hand_over(from, letter, read);
-                self.taken(from);
+                self.give_back(from, letter.length as usize == self.body);
                 return Some(result);
             }
             self.keep(from, letter);
@@ -371,9 +371,15 @@ impl Node {
     /// The letter that was [looked at](Node::whole) has been read.
     #[inline(always)]
     pub(crate) fn taken(&self, from: usize) {
+        self.give_back(from, false);
+    }
+
+    /// The same for a letter that may be part of a long message.
+    #[inline(always)]
+    fn give_back(&self, from: usize, part: bool) {
         let end = &self.incoming[from];
         let mut incoming = end.side.get();
-        let tell = end.channel().consume(&mut incoming);
+        let tell = end.channel().consume(&mut incoming, part);
         end.side.set(incoming);
         if tell {
             self.wake(from);
