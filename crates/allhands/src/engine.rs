@@ -3,24 +3,25 @@
 //! One code path serves blocking, non-blocking and persistent use: [`Engine::step`] goes as far as it can; a blocking call
 //! steps until the end and waits in between. Messages to ranks of the same node go through channels, others through MPI.
 
+mod connection;
+mod messages;
 mod short;
 
 use std::sync::Arc;
 
-use allhands_schedule::{Combine, Topology};
+use allhands_schedule::Combine;
 
+use self::connection::{Common, Gathering};
+pub(crate) use self::connection::{Connection, chunk_for};
+use self::messages::{Cursor, Destination, Inlet, Outlet, address, copy_run, fill, refers};
 use self::short::Short;
-
 use crate::buffer::Buffer;
-use crate::company::{Attendees, Company};
 use crate::error::{Error, Result};
 use crate::mpi_transport::{self, MpiTransport};
 use crate::node::channel::{Reading, Revoked};
-use crate::node::meeting::Meeting;
-use crate::node::{Arrived, Chunk, Node, PeerMemory, Piece, Reference, Runs};
+use crate::node::{Arrived, Piece, Reference, Runs};
 use crate::op::Reducer;
-use crate::program::{Beside, Buffers, Instruction, Memory, Message, Program, Segment};
-use crate::segment_pool::{Need, SegmentLease};
+use crate::program::{Buffers, Instruction, Message, Program, Segment};
 use crate::world::{Way, World};
 
 /// A rank's end of a plan.
@@ -55,116 +56,8 @@ pub(crate) struct Engine {
     looks: u32,
 }
 
-/// Where a message goes out.
-enum Outlet {
-    Letters { to: usize, cursor: Cursor, done: bool },
-    Reference { to: usize, pieces: Vec<Piece>, number: Option<u32> },
-    Far(mpi_transport::Message),
-}
-
-/// Where a message comes in.
-enum Inlet {
-    Near { from: usize },
-    Far(mpi_transport::Message),
-}
-
-/// How far a message has been sent or taken.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cursor {
-    part: usize,
-    /// Bytes of this part, and of the whole message.
-    in_part: usize,
-    in_all: usize,
-}
-
-/// A meeting, and who comes to it.
-struct Gathering {
-    meeting: *const Meeting,
-    /// How many they are, at hand for every run.
-    expected: u32,
-    attendees: Arc<Attendees>,
-}
-
-/// What the ranks of a node share for one plan: meetings, and two segments of memory that runs use in turn.
-struct Common {
-    memory: SegmentLease,
-    first: usize,
-    each: usize,
-}
-
-/// Between processes, messages that are longer are read from the sender's memory: up to what the slots hold, a system call, and the wait until the
-/// reader is through, cost more than a second copy. Measured with isolated calls on 2 ranks, as are the exceptions; see ARCHITECTURE.md.
-const REFER_BETWEEN_PROCESSES: usize = 128 * 1024;
-/// Where operands are combined as they land, a second copy costs less: the first one is all there is beside the combining.
-const REFER_OPERANDS: usize = 512 * 1024;
 /// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
 const SEEN_EVERY: u32 = 8;
-/// Messages are referred to only if their pieces are this long on average.
-const LONG_PIECES: usize = 4 * 1024;
-
-/// What an engine is connected with.
-pub(crate) struct Connection<'a> {
-    pub(crate) world: Arc<World>,
-    /// Whose failure concerns it.
-    pub(crate) scope: u64,
-    pub(crate) key: u64,
-    pub(crate) company: &'a Company,
-    pub(crate) transport: Option<MpiTransport>,
-    /// Whether the ranks of a node need memory together.
-    pub(crate) shares: bool,
-    /// That memory, if it is there already.
-    pub(crate) chunk: Option<Chunk>,
-    pub(crate) operation: &'a str,
-    /// What is done while others are waited for.
-    pub(crate) on_idle: &'a dyn Fn(),
-}
-
-impl Connection<'_> {
-    /// The memory that the ranks of this node share for a program, if they do, and where they meet in it, by level.
-    fn share(&mut self, program: &Program, meetings: &mut Vec<Option<Gathering>>) -> Result<Option<Common>> {
-        if !self.shares {
-            return Ok(None);
-        }
-        let chunk = self.chunk.take();
-        let Connection { ref world, company, scope, key, operation, on_idle, .. } = *self;
-        let (rank, topology) = (company.me, &company.topology);
-        let everybody = company.attendees(world, 1)?;
-        let seats = everybody.places.len();
-        let (first, each, memory) = match chunk {
-            Some(chunk) => {
-                let (first, each) = halves(topology, seats);
-                if program.shared > each {
-                    let reason = format!("a plan needs {} bytes in common where {each} were expected", program.shared);
-                    world.fail(scope, &reason);
-                    return Err(Error::Memory { reason });
-                }
-                (first, each, SegmentLease::Chunk(chunk))
-            }
-            None => {
-                let first = meetings_bytes(topology, seats).next_multiple_of(4096);
-                // The two segments begin on lines of their own.
-                let size = |need: usize| first + 2 * need.next_multiple_of(128);
-                let (places, bytes) = (&everybody.places, program.shared);
-                let need = Need { scope, operation, key: key ^ 1, places, bytes, clear: first, on_idle };
-                let (need, memory) = world.share(&need, size)?;
-                (first, need.next_multiple_of(128), memory)
-            }
-        };
-        let begin = topology.region(1, topology.region_of(1, rank)).start;
-        for level in 0..=topology.depth() {
-            let meets = program.code.contains(&Instruction::Arrive { level });
-            let gathering = |attendees: Arc<Attendees>| {
-                let seat = topology.region(level, topology.region_of(level, rank)).start - begin;
-                // SAFETY: meetings are at the beginning of the memory, one for every level and seat.
-                let meeting = unsafe { memory.as_ptr().cast::<Meeting>().add(level * seats + seat) };
-                Gathering { meeting, expected: attendees.places.len() as u32, attendees }
-            };
-            meetings.push(if meets { Some(gathering(company.attendees(world, level)?)) } else { None });
-        }
-        Ok(Some(Common { memory, first, each }))
-    }
-}
-
 impl Engine {
     /// Connects a program to those of the other ranks.
     pub(crate) fn new(
@@ -704,149 +597,6 @@ impl Drop for Engine {
             for inlet in &mut self.takes {
                 if let Inlet::Far(inbound) = inlet {
                     transport.free(inbound);
-                }
-            }
-        }
-    }
-}
-
-/// Bytes of the meetings of a node: one for every level and seat.
-fn meetings_bytes(topology: &Topology, seats: usize) -> usize {
-    (topology.depth() + 1) * seats * size_of::<Meeting>()
-}
-
-/// Where the two segments of a chunk begin, and how long each is.
-fn halves(topology: &Topology, seats: usize) -> (usize, usize) {
-    let first = meetings_bytes(topology, seats);
-    (first, Chunk::BYTES.saturating_sub(first) / 2 / 128 * 128)
-}
-
-/// How much of a chunk is to be zero if it has room for all that the ranks of a node need in common for vectors of so many bytes, blocks
-/// of all ranks together. A schedule has a line of that length for each rank at most, and a few more.
-pub(crate) fn chunk_for(topology: &Topology, bytes: usize) -> Option<usize> {
-    if topology.regions(1) != 1 {
-        return None;
-    }
-    let (first, each) = halves(topology, topology.ranks());
-    let lines = 2 * topology.ranks() + 8;
-    (lines.checked_mul(bytes)? <= each).then_some(first)
-}
-
-/// Whether a message to a rank of the same node is read from the sender's memory.
-fn refers(node: &Node, message: &Message) -> bool {
-    match node.peer_memory {
-        PeerMemory::Here => message.bytes > node.body(),
-        PeerMemory::Kernel { .. } => {
-            let long = match message.beside {
-                // Sender and receiver copy at the same time, each its half of the way.
-                Beside::Nothing => false,
-                Beside::Combining => message.bytes > REFER_OPERANDS,
-                Beside::Moving => message.bytes > REFER_BETWEEN_PROCESSES,
-            };
-            long && message.bytes / message.parts.len() >= LONG_PIECES
-        }
-        PeerMemory::Nowhere => false,
-    }
-}
-
-#[inline]
-fn address(bases: &[*mut u8; 4], segment: &Segment) -> *mut u8 {
-    let base = bases[match segment.memory {
-        Memory::Input => 0,
-        Memory::Output => 1,
-        Memory::Scratch => 2,
-        Memory::Shared => 3,
-    }];
-    // SAFETY: programs stay inside the memory they were compiled for; `begin` was promised as much.
-    unsafe { base.add(segment.at) }
-}
-
-/// # Safety
-/// `len` bytes are readable at `from` and writable at `to`, and no byte is both.
-#[inline(always)]
-unsafe fn copy_run(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match len {
-            // The most frequent size of all, without a call.
-            8 => std::ptr::copy_nonoverlapping(from, to, 8),
-            len => std::ptr::copy_nonoverlapping(from, to, len),
-        }
-    }
-}
-
-/// Writes the next `bytes` of a message to `to`.
-#[inline]
-fn fill(bases: &[*mut u8; 4], message: &Message, cursor: &mut Cursor, mut to: *mut u8, bytes: usize) {
-    cursor.in_all += bytes;
-    let mut left = bytes;
-    while left > 0 {
-        let part = &message.parts[cursor.part];
-        let len = left.min(part.len - cursor.in_part);
-        // SAFETY: inside the part; the destination has room for `bytes`.
-        unsafe {
-            copy_run(address(bases, part).add(cursor.in_part), to, len);
-            to = to.add(len);
-        }
-        left -= len;
-        cursor.in_part += len;
-        if cursor.in_part == part.len {
-            (cursor.part, cursor.in_part) = (cursor.part + 1, 0);
-        }
-    }
-}
-
-/// What becomes of a message that arrives.
-struct Destination<'a> {
-    bases: &'a [*mut u8; 4],
-    reducer: Option<&'a dyn Reducer>,
-    message: &'a Message,
-    side: Option<Combine>,
-    others: Option<&'a [Segment]>,
-}
-
-impl Destination<'_> {
-    /// Puts a piece, which is not cut as the parts are, where it belongs.
-    #[inline]
-    fn put(&self, cursor: &mut Cursor, mut piece: Piece) {
-        // All of it at once, as most messages come.
-        if self.message.parts.len() == 1 && piece.len == self.message.bytes {
-            cursor.in_all = piece.len;
-            // SAFETY: as below, at the beginning of the one part.
-            return unsafe { self.put_run(&Cursor::default(), piece.at, piece.len) };
-        }
-        cursor.in_all += piece.len;
-        while piece.len > 0 {
-            let part = &self.message.parts[cursor.part];
-            let len = piece.len.min(part.len - cursor.in_part);
-            // SAFETY: the piece is readable while it is taken; the parts are inside this rank's memory and together as long
-            // as the message.
-            unsafe {
-                self.put_run(cursor, piece.at, len);
-                piece = Piece { at: piece.at.add(len), len: piece.len - len };
-            }
-            cursor.in_part += len;
-            if cursor.in_part == part.len {
-                (cursor.part, cursor.in_part) = (cursor.part + 1, 0);
-            }
-        }
-    }
-
-    /// # Safety
-    /// `len` bytes are readable at `from`, and inside the part the cursor is at.
-    #[inline]
-    unsafe fn put_run(&self, cursor: &Cursor, from: *const u8, len: usize) {
-        let reducer = || self.reducer.expect("a plan that combines has an operation");
-        // SAFETY: the caller's promise; operands are cut as parts are, so both are inside this rank's memory.
-        unsafe {
-            let to = address(self.bases, &self.message.parts[cursor.part]).add(cursor.in_part);
-            match (self.side, self.others) {
-                (None, _) => copy_run(from, to, len),
-                (Some(side), None) => reducer().combine(from, to, len, side),
-                (Some(side), Some(others)) => {
-                    let other = address(self.bases, &others[cursor.part]).add(cursor.in_part).cast_const();
-                    let (left, right) = if side == Combine::After { (from, other) } else { (other, from) };
-                    reducer().combine_into(left, right, to, len);
                 }
             }
         }

@@ -101,12 +101,7 @@ impl Engine {
     #[inline]
     pub(super) fn run_short(&mut self, patient: bool) -> bool {
         let Some(shorts) = &self.shorts[self.buffers as usize] else { return false };
-        let (world, node, bases) = (&*self.world, &self.world.node, &self.bases);
-        // All of a message that has come, or comes in a moment.
-        let letter = |from: usize, len: usize| match node.whole(from, self.key, len) {
-            None if patient && world.arrives_soon(from) => node.whole(from, self.key, len),
-            letter => letter,
-        };
+        let (node, bases) = (&self.world.node, &self.bases);
         for short in shorts {
             // SAFETY: runs of bytes are inside this rank's memories, as the program was promised; a letter has as many bytes as its message.
             let done = unsafe {
@@ -114,32 +109,17 @@ impl Engine {
                     Act::Send { to, from, len } => {
                         node.send(to, self.key, len, |at| copy_run(from.address(bases), at, len))
                     }
-                    Act::Take { from, into, len } => match letter(from, len) {
-                        Some(letter) => {
-                            copy_run(letter, into.address(bases), len);
-                            node.taken(from);
-                            true
-                        }
-                        None => false,
-                    },
-                    Act::TakeCombine { from, into, len, side } => match letter(from, len) {
-                        Some(letter) => {
-                            self.reducer().combine(letter, into.address(bases), len, side);
-                            node.taken(from);
-                            true
-                        }
-                        None => false,
-                    },
-                    Act::TakeWith { from, other, into, len, side } => match letter(from, len) {
-                        Some(letter) => {
-                            let other = other.address(bases).cast_const();
-                            let (left, right) = if side == Combine::After { (letter, other) } else { (other, letter) };
-                            self.reducer().combine_into(left, right, into.address(bases), len);
-                            node.taken(from);
-                            true
-                        }
-                        None => false,
-                    },
+                    Act::Take { from, into, len } => self.take_short(patient, from, len, |letter| {
+                        copy_run(letter, into.address(bases), len);
+                    }),
+                    Act::TakeCombine { from, into, len, side } => self.take_short(patient, from, len, |letter| {
+                        self.reducer().combine(letter, into.address(bases), len, side);
+                    }),
+                    Act::TakeWith { from, other, into, len, side } => self.take_short(patient, from, len, |letter| {
+                        let other = other.address(bases).cast_const();
+                        let (left, right) = if side == Combine::After { (letter, other) } else { (other, letter) };
+                        self.reducer().combine_into(left, right, into.address(bases), len);
+                    }),
                     Act::Copy { from, into, len } => {
                         let (from, into) = (from.address(bases), into.address(bases));
                         match len {
@@ -160,6 +140,20 @@ impl Engine {
             self.at = usize::MAX;
         }
         through
+    }
+
+    /// Hands all of a message that has come, or comes in a moment, to `place`; whether there was one.
+    #[inline(always)]
+    fn take_short(&self, patient: bool, from: usize, len: usize, place: impl FnOnce(*const u8)) -> bool {
+        let (world, node) = (&*self.world, &self.world.node);
+        let letter = match node.whole(from, self.key, len) {
+            None if patient && world.arrives_soon(from) => node.whole(from, self.key, len),
+            letter => letter,
+        };
+        let Some(letter) = letter else { return false };
+        place(letter);
+        node.taken(from);
+        true
     }
 
     /// Resolves a program for such buffers before its first run, once.
