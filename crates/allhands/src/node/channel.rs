@@ -14,8 +14,8 @@
 //!
 //! Progress: a sender that finds no room goes on with its program and tries again, so no order of sends can block; only at
 //! the end of a round it waits. A receiver that waits for a letter of one plan puts letters of other plans aside, so they
-//! block nobody. Acknowledging short ones only every SLOTS/2 letters blocks nobody for ever: a sender without room has at least
-//! SLOTS/2 letters in the slots that the receiver has yet to take.
+//! block nobody. Waking the sender only every SLOTS/2 letters leaves nobody asleep for ever: one that sleeps for want of room
+//! has seen less consumed than the next multiple of SLOTS/2, whose letter is in the slots, and the receiver has yet to take it.
 //!
 //! **References.** A letter may say where a long message lies in the sender's memory, to be read from there. Reference i has
 //! a state of its own:
@@ -208,15 +208,16 @@ impl Channel {
         }))
     }
 
-    /// Gives the slot of the letter that was read back, which may be part of a long message; whether the sender, which may wait for room, is told.
+    /// Gives the slot of the letter that was read back, which may be part of a long message; whether the sender, which may wait for room, is to be
+    /// woken.
     #[inline]
     pub(crate) fn consume(&self, incoming: &mut Incoming, part: bool) -> bool {
         incoming.taken = incoming.taken.wrapping_add(1);
-        let tell = part || (incoming.taken as usize).is_multiple_of(SLOTS / 2);
-        if tell {
+        let wake = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
+        if wake || part {
             self.consumed.0.store(incoming.taken, Ordering::Release);
         }
-        tell
+        wake
     }
 
     #[inline]
@@ -392,7 +393,7 @@ mod tests {
                 let Some(letter) = (unsafe { channel.next(&incoming, NO_BODIES) }) else { break };
                 // SAFETY: as above.
                 assert_eq!(unsafe { letter.payload.cast::<u64>().read_unaligned() }, taken);
-                channel.consume(&mut incoming, false);
+                channel.consume(&mut incoming, taken % 3 == 0);
                 taken += 1;
             }
         }
@@ -403,6 +404,33 @@ mod tests {
             taken += 1;
         }
         assert_eq!(sent, taken);
+    }
+
+    /// Whatever came before it: then it need not wait in the middle.
+    #[test]
+    fn after_parts_of_a_long_message_there_is_room_in_all_slots() {
+        const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
+        for before in 0..3 * SLOTS {
+            for part in [true, false] {
+                let channel = channel();
+                let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+                let mut send = || {
+                    let room = channel.room(&mut outgoing);
+                    if room {
+                        // SAFETY: there is room, and eight bytes fit into the line.
+                        unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, 0, |to| to.cast::<u64>().write(0)) };
+                    }
+                    room
+                };
+                for _ in 0..before {
+                    assert!(send());
+                    channel.consume(&mut incoming, part);
+                }
+                let room = (0..=SLOTS).take_while(|_| send()).count();
+                let short_of = if part { 0 } else { before % (SLOTS / 2) };
+                assert_eq!(room, SLOTS - short_of, "after {before} letters");
+            }
+        }
     }
 
     #[test]

@@ -379,9 +379,9 @@ impl Node {
     fn give_back(&self, from: usize, part: bool) {
         let end = &self.incoming[from];
         let mut incoming = end.side.get();
-        let tell = end.channel().consume(&mut incoming, part);
+        let wake = end.channel().consume(&mut incoming, part);
         end.side.set(incoming);
-        if tell {
+        if wake {
             self.wake(from);
         }
     }
