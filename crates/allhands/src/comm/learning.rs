@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use allhands_model::{Allowance, Machine};
 use allhands_schedule::{Choice, Collective, Expression, Knowledge, Problem};
 
-use super::{Comm, PlanRequest};
+use super::Comm;
+use super::request::PlanRequest;
 use crate::choose::{Abilities, class};
 use crate::error::Error;
 use crate::layout::Amount;

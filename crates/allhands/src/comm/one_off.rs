@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use allhands_schedule::Collective;
 
-use super::{About, Comm};
+use super::Comm;
+use super::request::About;
 use crate::error::Result;
 use crate::kernels::Element;
 use crate::layout::Amount;

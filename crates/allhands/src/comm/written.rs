@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use allhands_schedule::{Error, Written};
 
-use super::{Comm, PlanRequest};
+use super::Comm;
+use super::request::PlanRequest;
 use crate::error::{Error as EngineError, Result};
 use crate::server::Server;
 
