@@ -58,6 +58,7 @@ pub(crate) struct Engine {
 
 /// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
 const SEEN_EVERY: u32 = 8;
+
 impl Engine {
     /// Connects a program to those of the other ranks.
     pub(crate) fn new(
@@ -384,7 +385,7 @@ impl Engine {
             let from = address(&self.bases, part);
             // SAFETY: the part is inside this rank's memory, and the letter has room for it.
             let fill = |at: *mut u8| unsafe { copy_run(from, at, part.len) };
-            if self.world.node.send(*to, self.key, part.len, fill) {
+            if self.world.node.send(*to, self.key, part.len, true, fill) {
                 *done = true;
                 return Ok(true);
             }
@@ -465,16 +466,11 @@ impl Engine {
                 loop {
                     let bytes = (message.bytes - cursor.in_all).min(node.body());
                     let last = cursor.in_all + bytes == message.bytes;
-                    let fill = |at: *mut u8| fill(bases, message, cursor, at, bytes);
-                    let sent = match last {
-                        true => node.send(*to, self.key, bytes, fill),
-                        false => node.send_on(*to, self.key, bytes, fill),
-                    };
-                    if !sent {
+                    if !node.send(*to, self.key, bytes, last, |at| fill(bases, message, cursor, at, bytes)) {
                         return false;
                     }
                     between(bytes);
-                    if cursor.in_all == message.bytes {
+                    if last {
                         *done = true;
                         return true;
                     }

@@ -316,10 +316,12 @@ impl<'a> Compiler<'a> {
         let mut locals = round.locals.iter().peekable();
         if !round.sends.is_empty() || !round.recvs.is_empty() {
             // While the messages travel.
-            let mut touched = sent.clone();
-            touched.extend(round.recvs.iter().flat_map(|recv| self.segments(&recv.spans)));
-            while let Some(local) = locals.next_if(|local| self.is_aside(local, &touched)) {
-                self.local(local)?;
+            if matches!(locals.peek(), Some(Local::Copy { .. })) {
+                let mut touched = sent.clone();
+                touched.extend(round.recvs.iter().flat_map(|recv| self.segments(&recv.spans)));
+                while let Some(local) = locals.next_if(|local| self.is_aside(local, &touched)) {
+                    self.local(local)?;
+                }
             }
             self.make_late_copies();
         }

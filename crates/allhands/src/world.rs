@@ -236,7 +236,8 @@ impl World {
     /// Sends a few bytes to a neighbour while a plan is being made, waiting for room.
     pub(crate) fn tell(&self, need: &Need<'_>, to: usize, words: [u64; 2]) -> Result<()> {
         // SAFETY: a letter of sixteen bytes has room for two words.
-        let send = || self.node.send(to, need.key, 16, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
+        let send =
+            || self.node.send(to, need.key, 16, true, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
         self.making(need, to, send)
     }
 

@@ -107,7 +107,7 @@ impl Engine {
             let done = unsafe {
                 match short.act {
                     Act::Send { to, from, len } => {
-                        node.send(to, self.key, len, |at| copy_run(from.address(bases), at, len))
+                        node.send(to, self.key, len, true, |at| copy_run(from.address(bases), at, len))
                     }
                     Act::Take { from, into, len } => self.take_short(patient, from, len, |letter| {
                         copy_run(letter, into.address(bases), len);

@@ -262,7 +262,7 @@ impl Wire for Letters<'_> {
         let buffer = &buffer[..bytes];
         // SAFETY: the letter has room for as many bytes, which are not in the buffer.
         let fill = |at: *mut u8| unsafe { at.copy_from_nonoverlapping(buffer.as_ptr(), bytes) };
-        self.wait(|| self.world.node.send(self.place, self.key, bytes, fill))
+        self.wait(|| self.world.node.send(self.place, self.key, bytes, true, fill))
     }
 
     fn receive(&self, buffer: &mut [u8]) -> Result<usize> {

@@ -259,27 +259,17 @@ impl Node {
         (0..self.ranks).for_each(|rank| self.wake(rank));
     }
 
-    /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room. The next letter to that rank is
-    /// expected to be as long.
+    /// Sends a letter of `bytes`, at most [`body`](Node::body), which `fill` writes; `false` if there is no room. It is the message's `last` letter, or
+    /// the next one is written at once.
     #[inline(always)]
-    pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
-        self.send_before(bytes, to, key, bytes, fill)
-    }
-
-    /// The same for a letter after which the next one is written at once.
-    #[inline(always)]
-    pub(crate) fn send_on(&self, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
-        self.send_before(0, to, key, bytes, fill)
-    }
-
-    /// The same for a letter after which there is time to ask for so much of the next one's body.
-    #[inline(always)]
-    fn send_before(&self, ahead: usize, to: usize, key: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> bool {
+    pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, last: bool, fill: impl FnOnce(*mut u8)) -> bool {
         let end = &self.outgoing[to];
         let (channel, mut outgoing) = (end.channel(), end.side.get());
         let room = channel.room(&mut outgoing);
         if room {
             debug_assert!(bytes <= self.body.max(INLINE));
+            // The next message is often as long.
+            let ahead = if last { bytes } else { 0 };
             // SAFETY: this rank sends, there is room, and the letter fits.
             unsafe { channel.send(&mut outgoing, (end.bodies, self.body), key, bytes as u32, ahead, fill) };
         }
@@ -348,7 +338,7 @@ impl Node {
             let letter = unsafe { channel.next(&end.side.get(), (end.bodies, self.body)) }?;
             if letter.key == key {
                 let result = self.hand_over(from, letter, read);
-                self.give_back(from, letter.length as usize == self.body);
+                self.give_back(from, letter.length & !REFERENCE > INLINE as u32);
                 return Some(result);
             }
             self.keep(from, letter);

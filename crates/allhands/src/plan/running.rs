@@ -20,7 +20,7 @@ impl Drop for Running<'_> {
 /// Calls the MPI library's own collective, if the plan is for that.
 ///
 /// # Safety
-/// As for [`Engine::begin`], until this returns.
+/// As for [`Engine::begin`](crate::engine::Engine::begin), until this returns.
 pub(super) unsafe fn call_library(
     core: &mut PlanState,
     rank: &RankState,
@@ -39,7 +39,7 @@ pub(super) unsafe fn call_library(
 /// Runs a plan, of which no run is under way, from beginning to end.
 ///
 /// # Safety
-/// As for [`Engine::begin`], until this returns.
+/// As for [`Engine::begin`](crate::engine::Engine::begin), until this returns.
 #[inline(always)]
 pub(super) unsafe fn run(
     core: &mut PlanState,
@@ -95,7 +95,7 @@ fn complete(running: Running<'_>, rank: &RankState, buffers: Buffers, begun: Res
 /// Calls the MPI library's own collective, which the plan is for, when everything under way is through.
 ///
 /// # Safety
-/// As for [`Engine::begin`], until this returns.
+/// As for [`Engine::begin`](crate::engine::Engine::begin), until this returns.
 #[inline(never)]
 unsafe fn run_library(
     core: &mut PlanState,

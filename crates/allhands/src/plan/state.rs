@@ -229,7 +229,7 @@ impl PlanState {
     /// Makes sums of the caller's input in the plan's own buffers, which are given back.
     ///
     /// # Safety
-    /// As for [`Plan::run_at`].
+    /// As for [`Plan::run_at`](super::Plan::run_at).
     pub(super) unsafe fn sum_up(
         &mut self,
         sums: Reproducible,
