@@ -56,6 +56,14 @@ pub(crate) struct Engine {
     looks: u32,
 }
 
+/// What was taken of a message.
+enum Taken {
+    All,
+    /// A letter, and there may be more.
+    Letter,
+    WhatCame,
+}
+
 /// A rank says which core it runs on in one of so many runs: schedulers move ranks seldom.
 const SEEN_EVERY: u32 = 8;
 
@@ -501,7 +509,8 @@ impl Engine {
         self.pending = pending;
     }
 
-    /// Takes a message, or what has come of it; whether that was all.
+    /// Takes a message, or what has come of it; whether that was all. Where sends wait for room, there is some after each letter: what is sent next
+    /// goes into the memory that was read last.
     #[inline]
     fn take(
         &mut self,
@@ -510,41 +519,63 @@ impl Engine {
         side: Option<Combine>,
         others: Option<&[Segment]>,
     ) -> Result<bool> {
+        loop {
+            match self.take_letters(program, index, side, others)? {
+                Taken::All => return Ok(true),
+                Taken::WhatCame => return Ok(false),
+                Taken::Letter => self.pump(program),
+            }
+        }
+    }
+
+    #[inline]
+    fn take_letters(
+        &mut self,
+        program: &Program,
+        index: usize,
+        side: Option<Combine>,
+        others: Option<&[Segment]>,
+    ) -> Result<Taken> {
         let message = &program.takes[index];
         let place = Destination { bases: &self.bases, reducer: self.reducer.as_deref(), message, side, others };
         let from = match &mut self.takes[index] {
             Inlet::Near { from } => *from,
             Inlet::Far(inbound) => {
                 let transport = self.transport.as_ref().expect("far messages have a link");
-                let Some(arrived) = transport.arrived(inbound, message.bytes, self.looks)? else { return Ok(false) };
+                let Some(arrived) = transport.arrived(inbound, message.bytes, self.looks)? else {
+                    return Ok(Taken::WhatCame);
+                };
                 if let Some(at) = arrived {
                     place.put(&mut Cursor::default(), Piece { at, len: message.bytes });
                 }
-                return Ok(true);
+                return Ok(Taken::All);
             }
         };
         let world = &*self.world;
         let mut cursor = self.cursor;
-        let done = loop {
+        let taken = loop {
             let read = |arrived: Arrived<'_>| match arrived {
-                Arrived::Bytes(piece) if piece.len <= message.bytes - cursor.in_all => {
-                    place.put(&mut cursor, piece);
+                Arrived::Bytes(payload) if payload.len <= message.bytes - cursor.in_all => {
+                    payload.each(|_, at, len| place.put(&mut cursor, Piece { at, len }));
                     Ok(())
                 }
-                Arrived::Bytes(piece) => Err(self.unexpected(message, piece.len)),
+                Arrived::Bytes(payload) => Err(self.unexpected(message, payload.len)),
                 Arrived::Reference(reference, reading) => self.refer(&place, &mut cursor, from, &reference, reading),
             };
             match world.node.take(from, self.key, read) {
-                None => break false,
+                None => break Taken::WhatCame,
                 Some(taken) => taken?,
             }
             if cursor.in_all == message.bytes {
                 cursor = Cursor::default();
-                break true;
+                break Taken::All;
+            }
+            if !self.pending.is_empty() {
+                break Taken::Letter;
             }
         };
         self.cursor = cursor;
-        Ok(done)
+        Ok(taken)
     }
 
     /// Reads what a reference names.

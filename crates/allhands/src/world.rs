@@ -246,7 +246,7 @@ impl World {
         let heard = RefCell::new(None);
         let read = |arrived: Arrived<'_>| match arrived {
             // SAFETY: `tell` wrote two words.
-            Arrived::Bytes(piece) => unsafe { piece.at.cast::<[u64; 2]>().read_unaligned() },
+            Arrived::Bytes(payload) => unsafe { payload.at.cast::<[u64; 2]>().read_unaligned() },
             Arrived::Reference(..) => unreachable!("a few bytes are never referred to"),
         };
         let ready = || {

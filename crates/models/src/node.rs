@@ -8,6 +8,8 @@ mod meeting;
 mod memory;
 #[path = "../../allhands/src/node/notebook.rs"]
 mod notebook;
+#[path = "../../allhands/src/node/shelf.rs"]
+mod shelf;
 #[path = "sync.rs"]
 mod sync;
 #[path = "../../allhands/src/node/wakeup.rs"]

@@ -6,7 +6,7 @@ use loom::sync::{Condvar, Mutex};
 pub(crate) use loom::{
     cell::UnsafeCell,
     hint::spin_loop,
-    sync::atomic::{AtomicU32, Ordering, fence},
+    sync::atomic::{AtomicU8, AtomicU32, Ordering, fence},
     thread::yield_now,
 };
 

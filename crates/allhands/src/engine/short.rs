@@ -109,17 +109,21 @@ impl Engine {
                     Act::Send { to, from, len } => {
                         node.send(to, self.key, len, true, |at| copy_run(from.address(bases), at, len))
                     }
-                    Act::Take { from, into, len } => self.take_short(patient, from, len, |letter| {
-                        copy_run(letter, into.address(bases), len);
+                    Act::Take { from, into, len } => self.take_short(patient, from, len, |begin, letter, len| {
+                        copy_run(letter, into.address(bases).wrapping_add(begin), len);
                     }),
-                    Act::TakeCombine { from, into, len, side } => self.take_short(patient, from, len, |letter| {
-                        self.reducer().combine(letter, into.address(bases), len, side);
-                    }),
-                    Act::TakeWith { from, other, into, len, side } => self.take_short(patient, from, len, |letter| {
-                        let other = other.address(bases).cast_const();
-                        let (left, right) = if side == Combine::After { (letter, other) } else { (other, letter) };
-                        self.reducer().combine_into(left, right, into.address(bases), len);
-                    }),
+                    Act::TakeCombine { from, into, len, side } => {
+                        self.take_short(patient, from, len, |begin, letter, len| {
+                            self.reducer().combine(letter, into.address(bases).wrapping_add(begin), len, side);
+                        })
+                    }
+                    Act::TakeWith { from, other, into, len, side } => {
+                        self.take_short(patient, from, len, |begin, letter, len| {
+                            let other = other.address(bases).wrapping_add(begin).cast_const();
+                            let (left, right) = if side == Combine::After { (letter, other) } else { (other, letter) };
+                            self.reducer().combine_into(left, right, into.address(bases).wrapping_add(begin), len);
+                        })
+                    }
                     Act::Copy { from, into, len } => {
                         let (from, into) = (from.address(bases), into.address(bases));
                         match len {
@@ -142,18 +146,18 @@ impl Engine {
         through
     }
 
-    /// Hands all of a message that has come, or comes in a moment, to `place`; whether there was one.
+    /// Hands all of a message that has come, or comes in a moment, to `place`, in [stretches](crate::node::Payload::each); whether there was one.
     #[inline(always)]
-    fn take_short(&self, patient: bool, from: usize, len: usize, place: impl FnOnce(*const u8)) -> bool {
+    fn take_short(
+        &self,
+        patient: bool,
+        from: usize,
+        len: usize,
+        place: impl Fn(usize, *const u8, usize) + Copy,
+    ) -> bool {
         let (world, node) = (&*self.world, &self.world.node);
-        let letter = match node.whole(from, self.key, len) {
-            None if patient && world.arrives_soon(from) => node.whole(from, self.key, len),
-            letter => letter,
-        };
-        let Some(letter) = letter else { return false };
-        place(letter);
-        node.taken(from);
-        true
+        let take = || node.take_whole(from, self.key, len, |payload| payload.each(place));
+        take() || patient && world.arrives_soon(from) && take()
     }
 
     /// Resolves a program for such buffers before its first run, once.

@@ -268,11 +268,13 @@ impl Wire for Letters<'_> {
     fn receive(&self, buffer: &mut [u8]) -> Result<usize> {
         let mut came = None;
         let mut read = |arrived: Arrived<'_>| match arrived {
-            Arrived::Bytes(piece) => {
-                assert!(piece.len <= buffer.len(), "both ranks try the same letters");
-                // SAFETY: the piece can be read while this runs, and is not in the buffer.
-                unsafe { buffer.as_mut_ptr().copy_from_nonoverlapping(piece.at, piece.len) };
-                piece.len
+            Arrived::Bytes(payload) => {
+                assert!(payload.len <= buffer.len(), "both ranks try the same letters");
+                payload.each(|begin, at, len| {
+                    // SAFETY: the stretch can be read while this runs, is not in the buffer, and ends where it ends or before.
+                    unsafe { buffer.as_mut_ptr().add(begin).copy_from_nonoverlapping(at, len) };
+                });
+                payload.len
             }
             Arrived::Reference(..) => unreachable!("a letter that fits is never referred to"),
         };

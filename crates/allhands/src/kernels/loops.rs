@@ -59,32 +59,60 @@ unsafe fn combine<C: Combine>(left: *const u8, right: *const u8, into: *mut u8, 
     C::combine_all(left, right, into);
 }
 
+/// How many elements come before the first that lies where a vector should, if that is worth a loop of their own: what is stored
+/// across two cache lines takes twice as long, and memory from `malloc` begins in the middle of one.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn head<C: Combine>(into: *const u8, count: usize, vector: usize) -> usize {
+    const WORTH_IT: usize = 512;
+    let element = size_of::<C::Item>() * C::PARTS;
+    let before = into.addr().wrapping_neg() % vector;
+    if before == 0 || count.saturating_mul(element) < WORTH_IT || !before.is_multiple_of(element) {
+        return 0;
+    }
+    before / element
+}
+
 /// The loops again, compiled with more instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
-    ($features:literal: $accumulate:ident, $combine:ident) => {
+    ($features:literal, $vector:literal bytes: $accumulate:ident, $combine:ident) => {
         /// # Safety
         /// As [`Kernel`], on a CPU of this level.
         #[target_feature(enable = $features)]
         unsafe fn $accumulate<C: Combine>(from: *const u8, into: *mut u8, count: usize) {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { accumulate::<C>(from, into, count) }
+            let head = head::<C>(into, count, $vector);
+            let bytes = head * size_of::<C::Item>() * C::PARTS;
+            // SAFETY: the caller's promise, passed on for the first elements and for the others.
+            unsafe {
+                if head > 0 {
+                    accumulate::<C>(from, into, head);
+                }
+                accumulate::<C>(from.add(bytes), into.add(bytes), count - head);
+            }
         }
 
         /// # Safety
         /// As [`Kernel3`], on a CPU of this level.
         #[target_feature(enable = $features)]
         unsafe fn $combine<C: Combine>(left: *const u8, right: *const u8, into: *mut u8, count: usize) {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { combine::<C>(left, right, into, count) }
+            let head = head::<C>(into, count, $vector);
+            let bytes = head * size_of::<C::Item>() * C::PARTS;
+            // SAFETY: as above.
+            unsafe {
+                if head > 0 {
+                    combine::<C>(left, right, into, head);
+                }
+                combine::<C>(left.add(bytes), right.add(bytes), into.add(bytes), count - head);
+            }
         }
     };
 }
 
 #[cfg(target_arch = "x86_64")]
-compiled_for!("avx2,f16c": accumulate_avx2, combine_avx2);
+compiled_for!("avx2,f16c", 32 bytes: accumulate_avx2, combine_avx2);
 #[cfg(target_arch = "x86_64")]
-compiled_for!("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl": accumulate_avx512, combine_avx512);
+compiled_for!("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl", 64 bytes: accumulate_avx512, combine_avx512);
 
 /// The items of `count` elements; none if `count` is 0: then the pointer may be anything.
 ///

@@ -5,11 +5,14 @@
 //! receiver waits for `seq == n`, reads, and stores `consumed = n` every SLOTS/2 letters, and after each that may be part of
 //! a long message: as much of the next one as the slots hold then finds room. Slot and payload have one writer each, and up
 //! to 48 bytes travel in the cache line of their flag, 64 more in the line that is fetched with it. Longer payloads lie in
-//! the slot's body; messages longer than a body are several letters.
+//! a body, whose number the letter has, and which is the receiver's from then on (see [`shelf`](super::shelf)); messages longer than a body are
+//! several letters. A receiver that gives a body back writes its number into `returned` and counts it in `given`.
 //!
 //! Memory ordering: `seq` is stored with Release after the payload and loaded with Acquire before it is read, so the reader
 //! sees the payload. `consumed` is stored with Release after reading and loaded with Acquire before a slot is written again,
-//! so a payload is never overwritten while it is read. Letters are numbered modulo 2^32; `seq == n` is compared for equality
+//! so a payload is never overwritten while it is read. `given` is stored with Release after the body was read and its number
+//! written, and loaded with Acquire before either is used; it is stored before the `consumed` of its letter and loaded after it, so
+//! that who knows a letter consumed knows of its body. Letters are numbered modulo 2^32; `seq == n` is compared for equality
 //! within SLOTS letters, `consumed` by distance.
 //!
 //! Progress: a sender that finds no room goes on with its program and tries again, so no order of sends can block; only at
@@ -33,7 +36,8 @@
 //! running receiver always stores, also when it unwinds; a process that is gone reads no more. So when the sender returns, nobody reads its memory. The state
 //! carries the number of the reference, so that a letter put aside cannot be taken for a later one.
 
-use super::sync::{AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
+use super::shelf::{BODIES, Payload, SPARE, Shelf, own_soon};
+use super::sync::{AtomicU8, AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
 
 #[cfg(not(loom))]
 pub(crate) const SLOTS: usize = 16;
@@ -43,6 +47,8 @@ pub(crate) const SLOTS: usize = 2;
 /// Payloads up to this many bytes travel in the line of their flag, or in the one beside it.
 pub(crate) const INLINE: usize = 112;
 const REFERENCES: usize = 32;
+/// All bodies at once, and a divisor of 2^32.
+const RETURNED: usize = BODIES.next_power_of_two();
 
 const IDLE: u32 = 0;
 const PUBLISHED: u32 = 1;
@@ -52,13 +58,19 @@ const REVOKED: u32 = 3;
 /// What ranks of a node share for one channel; the bodies of the slots follow it in memory. All zeros is an empty channel.
 #[repr(C, align(128))]
 pub(crate) struct Channel {
-    consumed: PaddedCounter,
+    back: Back,
     references: [AtomicU32; REFERENCES],
     slots: [Slot; SLOTS],
 }
 
+/// What the receiver writes.
 #[repr(C, align(128))]
-struct PaddedCounter(AtomicU32);
+struct Back {
+    consumed: AtomicU32,
+    /// How many bodies were given back, and the numbers of the last ones.
+    given: AtomicU32,
+    returned: [AtomicU8; RETURNED],
+}
 
 /// Lines are fetched in pairs: a slot has one. In this order, flag and short payloads are in the same line.
 #[repr(C, align(128))]
@@ -74,6 +86,8 @@ pub(crate) struct Outgoing {
     sent: u32,
     /// What the receiver had consumed when last looked.
     seen: u32,
+    /// How many bodies it had given back, which are on the shelf.
+    fetched: u32,
     referred: u32,
 }
 
@@ -81,6 +95,7 @@ pub(crate) struct Outgoing {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
     taken: u32,
+    given: u32,
 }
 
 /// A letter that has arrived.
@@ -90,6 +105,24 @@ pub(crate) struct Letter {
     /// Its length, with [`REFERENCE`] set if the payload is a reference.
     pub(crate) length: u32,
     pub(crate) payload: *const u8,
+    pub(crate) body: Option<Body>,
+}
+
+/// The body that a letter came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    number: u8,
+    /// Whether it stays here.
+    kept: bool,
+}
+
+impl Letter {
+    /// Its bytes, unless it is a reference.
+    #[inline]
+    pub(crate) fn payload(&self) -> Payload {
+        let ours = self.body.is_some_and(|body| body.kept);
+        Payload { at: self.payload, len: (self.length & !REFERENCE) as usize, ours }
+    }
 }
 
 /// Marks the length of a reference.
@@ -102,17 +135,10 @@ pub(crate) struct Revoked;
 /// At most so much of the next letter's body is asked for ahead.
 const SOON: usize = 4096;
 
-/// Asks for a line, which the receiver read last, to be ours by the time the next letter is written: the letter is then visible
-/// at once.
+/// Whether a letter lies in a body.
 #[inline]
-fn own_soon(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    // SAFETY: a hint, which changes nothing that can be seen; processors without it do nothing.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    let _ = line;
+fn is_long(length: u32) -> bool {
+    length & !REFERENCE > INLINE as u32
 }
 
 impl Channel {
@@ -121,27 +147,36 @@ impl Channel {
         &self.slots[number as usize % SLOTS]
     }
 
-    /// Whether there is room for a letter.
+    /// Whether there is room for a letter, in a body if it is a long one.
     #[inline]
-    pub(crate) fn room(&self, outgoing: &mut Outgoing) -> bool {
+    pub(crate) fn room(&self, outgoing: &mut Outgoing, shelf: &Shelf, long: bool) -> bool {
         let next = outgoing.sent.wrapping_add(1);
         let free = |consumed: u32| next.wrapping_sub(consumed) <= SLOTS as u32;
-        if !free(outgoing.seen) {
-            outgoing.seen = self.consumed.0.load(Ordering::Acquire);
+        if !free(outgoing.seen) || long && shelf.is_empty() {
+            self.look(outgoing, shelf);
         }
-        free(outgoing.seen)
+        free(outgoing.seen) && !(long && shelf.is_empty())
     }
 
-    /// Sends a letter whose payload `fill` writes. `bodies` are those of the slots, `body` bytes each. `ahead`: how many bytes a body will
-    /// have, if the next letter has one and there is time until then.
+    /// Looks how far the receiver is, and fetches what it has given back.
+    fn look(&self, outgoing: &mut Outgoing, shelf: &Shelf) {
+        outgoing.seen = self.back.consumed.load(Ordering::Acquire);
+        let given = self.back.given.load(Ordering::Acquire);
+        let new = (0..given.wrapping_sub(outgoing.fetched)).map(|later| outgoing.fetched.wrapping_add(later));
+        shelf.fetch(new.map(|count| self.back.returned[count as usize % RETURNED].load(Ordering::Relaxed)));
+        outgoing.fetched = given;
+    }
+
+    /// Sends a letter whose payload `fill` writes. `ahead`: how many bytes the next one will have, if it is a long one and there is time until
+    /// then.
     ///
     /// # Safety
-    /// The sender calls it when there is [`room`](Channel::room). The payload is at most `body` bytes.
+    /// The sender calls it when there is [`room`](Channel::room). The payload fits into a body, and is a reference only if it needs none.
     #[inline]
     pub(crate) unsafe fn send(
         &self,
         outgoing: &mut Outgoing,
-        (bodies, body): (*mut u8, usize),
+        shelf: &Shelf,
         key: u64,
         length: u32,
         ahead: usize,
@@ -149,30 +184,32 @@ impl Channel {
     ) {
         let number = outgoing.sent.wrapping_add(1);
         outgoing.sent = number;
+        let long = is_long(length);
         let slot = self.slot(number);
         slot.line.with_mut(|line| {
             let line = line.cast::<u32>();
-            // SAFETY: the slot is free: the receiver has stored `consumed` after its last read; the words are inside the line,
-            // and the body of the slot is behind the channel.
+            // SAFETY: the slot is free: the receiver has stored `consumed` after its last read; the words are inside the line.
             unsafe {
+                match long {
+                    true => {
+                        let body = shelf.take().expect("there is room");
+                        // Before the line, which the receiver has looked at: stores are seen in order, and that one takes a while.
+                        fill(shelf.at(body));
+                        line.add(3).write(body.into());
+                    }
+                    false => fill(line.add(3).cast()),
+                }
                 line.write(length);
                 line.add(1).cast::<u64>().write_unaligned(key);
-                fill(match length & !REFERENCE <= INLINE as u32 {
-                    true => line.add(3).cast(),
-                    false => bodies.add(number as usize % SLOTS * body),
-                });
             }
         });
         slot.seq.store(number, Ordering::Release);
-        let next = number.wrapping_add(1);
-        let slot = std::ptr::from_ref(self.slot(next)).cast::<u8>();
-        own_soon(slot);
+        // The receiver read these lines last: they are to be ours by the time the next letter is written, which is then visible at once.
+        let next = std::ptr::from_ref(self.slot(number.wrapping_add(1))).cast::<u8>();
         // The next letter is often as long.
-        if length > 48 && length <= INLINE as u32 {
-            own_soon(slot.wrapping_add(64));
-        } else if length & !REFERENCE > INLINE as u32 {
-            let body = bodies.wrapping_add(next as usize % SLOTS * body);
-            (0..ahead.min(SOON)).step_by(64).for_each(|at| own_soon(body.wrapping_add(at)));
+        own_soon(next, if length > 48 && !long { 128 } else { 64 });
+        if long && ahead > 0 {
+            shelf.ask_for_next(ahead.min(SOON));
         }
     }
 
@@ -188,36 +225,46 @@ impl Channel {
     /// # Safety
     /// The receiver calls it. The letter's payload is readable until [`consume`](Channel::consume).
     #[inline]
-    pub(crate) unsafe fn next(&self, incoming: &Incoming, (bodies, body): (*mut u8, usize)) -> Option<Letter> {
+    pub(crate) unsafe fn next(&self, incoming: &Incoming, shelf: &Shelf) -> Option<Letter> {
         if !self.has_come(incoming) {
             return None;
         }
-        let number = incoming.taken.wrapping_add(1);
-        let slot = self.slot(number);
+        let slot = self.slot(incoming.taken.wrapping_add(1));
         Some(slot.line.with(|line| {
             let line = line.cast::<u32>();
             // SAFETY: the sender wrote the line before `seq`, and does not touch it again before `consumed` says so.
             unsafe {
                 let length = line.read();
-                let payload = match length & !REFERENCE <= INLINE as u32 {
-                    true => line.add(3).cast(),
-                    false => bodies.add(number as usize % SLOTS * body).cast_const(),
-                };
-                Letter { key: line.add(1).cast::<u64>().read_unaligned(), length, payload }
+                let inside = line.add(3);
+                let body =
+                    is_long(length).then(|| Body { number: inside.read() as u8, kept: shelf.wants(length as usize) });
+                let payload = body.map_or(inside.cast(), |body| shelf.at(body.number).cast_const());
+                Letter { key: line.add(1).cast::<u64>().read_unaligned(), length, payload, body }
             }
         }))
     }
 
-    /// Gives the slot of the letter that was read back, which may be part of a long message; whether the sender, which may wait for room, is to be
-    /// woken.
+    /// Gives back the slot of the letter that was read, which may be `part` of a long message, and keeps its body or gives it back; whether the
+    /// sender, which may wait for either, is to be woken.
     #[inline]
-    pub(crate) fn consume(&self, incoming: &mut Incoming, part: bool) -> bool {
+    pub(crate) fn consume(&self, incoming: &mut Incoming, shelf: &Shelf, body: Option<Body>, part: bool) -> bool {
         incoming.taken = incoming.taken.wrapping_add(1);
-        let wake = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
-        if wake || part {
-            self.consumed.0.store(incoming.taken, Ordering::Release);
+        let mut wake = false;
+        match body {
+            Some(body) if body.kept => shelf.keep(body.number),
+            Some(body) => {
+                self.back.returned[incoming.given as usize % RETURNED].store(body.number, Ordering::Relaxed);
+                incoming.given = incoming.given.wrapping_add(1);
+                self.back.given.store(incoming.given, Ordering::Release);
+                wake = (incoming.given as usize).is_multiple_of(SPARE);
+            }
+            None => {}
         }
-        wake
+        let half = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
+        if half || part {
+            self.back.consumed.store(incoming.taken, Ordering::Release);
+        }
+        wake || half
     }
 
     #[inline]
@@ -288,13 +335,15 @@ mod models {
     fn channel() -> Arc<Channel> {
         let slot = || Slot { seq: AtomicU32::new(0), line: UnsafeCell::new([0; 3 + INLINE / 4]) };
         Arc::new(Channel {
-            consumed: PaddedCounter(AtomicU32::new(0)),
+            back: Back {
+                consumed: AtomicU32::new(0),
+                given: AtomicU32::new(0),
+                returned: std::array::from_fn(|_| AtomicU8::new(0)),
+            },
             references: std::array::from_fn(|_| AtomicU32::new(0)),
             slots: std::array::from_fn(|_| slot()),
         })
     }
-
-    const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
 
     #[test]
     fn slots_deliver_every_letter_and_are_not_overwritten() {
@@ -303,23 +352,23 @@ mod models {
             let sender = thread::spawn({
                 let channel = channel.clone();
                 move || {
-                    let mut outgoing = Outgoing::default();
+                    let (mut outgoing, shelf) = (Outgoing::default(), Shelf::nowhere(0));
                     for number in 1..=3u64 {
-                        while !channel.room(&mut outgoing) {
+                        while !channel.room(&mut outgoing, &shelf, false) {
                             thread::yield_now();
                         }
                         // SAFETY: there is room, and eight bytes fit into the line.
                         unsafe {
-                            channel.send(&mut outgoing, NO_BODIES, 99, 8, 0, |to| to.cast::<u64>().write(number * 10));
+                            channel.send(&mut outgoing, &shelf, 99, 8, 0, |to| to.cast::<u64>().write(number * 10));
                         }
                     }
                 }
             });
-            let mut incoming = Incoming::default();
+            let (mut incoming, shelf) = (Incoming::default(), Shelf::nowhere(1));
             for number in 1..=3u64 {
                 let letter = loop {
                     // SAFETY: this thread receives.
-                    match unsafe { channel.next(&incoming, NO_BODIES) } {
+                    match unsafe { channel.next(&incoming, &shelf) } {
                         Some(letter) => break letter,
                         None => thread::yield_now(),
                     }
@@ -330,10 +379,71 @@ mod models {
                     unsafe { line.cast::<u32>().add(3).cast::<u64>().read_unaligned() }
                 });
                 assert_eq!((letter.key, letter.length, value), (99, 8, number * 10));
-                channel.consume(&mut incoming, false);
+                channel.consume(&mut incoming, &shelf, None, false);
             }
             sender.join().unwrap();
         });
+    }
+
+    /// One rank of two that send each other long letters: the bodies are cells that loom watches.
+    struct Side {
+        mine: usize,
+        channels: [Arc<Channel>; 2],
+        bodies: Arc<Vec<UnsafeCell<u64>>>,
+    }
+
+    impl Side {
+        /// Sends and takes so many letters, sending first where there is room.
+        fn exchange(&self, mut to_send: u64, mut to_take: u64) {
+            let Side { mine, channels, bodies } = self;
+            let (ours, theirs) = (&channels[*mine], &channels[1 - *mine]);
+            let (mut outgoing, mut incoming, shelf) = (Outgoing::default(), Incoming::default(), Shelf::nowhere(*mine));
+            let number = |at: *const u8| at.addr() - shelf.at(0).addr();
+            while to_send + to_take > 0 {
+                let mut stuck = true;
+                if to_send > 0 && ours.room(&mut outgoing, &shelf, true) {
+                    // SAFETY: what the protocol promises; loom checks that nobody else uses the body.
+                    let fill = |at: *mut u8| bodies[number(at)].with_mut(|body| unsafe { *body = to_send });
+                    // SAFETY: there is room.
+                    unsafe { ours.send(&mut outgoing, &shelf, 9, 2048, 0, fill) };
+                    (to_send, stuck) = (to_send - 1, false);
+                }
+                // SAFETY: this thread receives.
+                if let Some(letter) = unsafe { theirs.next(&incoming, &shelf) } {
+                    // SAFETY: as for the fill.
+                    bodies[number(letter.payload)].with(|body| assert_eq!(unsafe { *body }, to_take));
+                    theirs.consume(&mut incoming, &shelf, letter.body, true);
+                    (to_take, stuck) = (to_take - 1, false);
+                }
+                if stuck {
+                    thread::yield_now();
+                }
+            }
+        }
+    }
+
+    fn two_sides(there: u64, back: u64) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            let channels = [channel(), channel()];
+            let bodies = Arc::new((0..BODIES).map(|_| UnsafeCell::new(0)).collect::<Vec<_>>());
+            let side = |mine: usize| Side { mine, channels: channels.clone(), bodies: bodies.clone() };
+            let (lower, higher) = (side(0), side(1));
+            let other = thread::spawn(move || higher.exchange(back, there));
+            lower.exchange(there, back);
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_body_is_one_ranks_at_a_time_where_both_send() {
+        two_sides(2, 2);
+    }
+
+    #[test]
+    fn a_body_is_one_ranks_at_a_time_where_it_comes_back() {
+        two_sides(4, 0);
     }
 
     #[test]
@@ -373,34 +483,34 @@ mod tests {
 
     #[test]
     fn letters_are_numbered_beyond_the_last_number() {
-        const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
         let begin = u32::MAX - 5 * SLOTS as u32;
         let channel = channel();
-        channel.consumed.0.store(begin, Ordering::Relaxed);
-        let mut outgoing = Outgoing { sent: begin, seen: begin, referred: 0 };
-        let mut incoming = Incoming { taken: begin };
+        channel.back.consumed.store(begin, Ordering::Relaxed);
+        let mut outgoing = Outgoing { sent: begin, seen: begin, ..Outgoing::default() };
+        let mut incoming = Incoming { taken: begin, ..Incoming::default() };
+        let (shelf, theirs) = (Shelf::nowhere(0), Shelf::nowhere(1));
         let (mut sent, mut taken) = (0u64, 0u64);
         while taken < 20 * SLOTS as u64 {
             // As many as fit, then fewer than that.
-            while channel.room(&mut outgoing) {
+            while channel.room(&mut outgoing, &shelf, false) {
                 // SAFETY: there is room, and eight bytes fit into the line.
-                unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, 0, |to| to.cast::<u64>().write(sent)) };
+                unsafe { channel.send(&mut outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(sent)) };
                 sent += 1;
             }
             assert!(sent - taken <= SLOTS as u64, "a letter was overwritten");
             for _ in 0..1 + taken % SLOTS as u64 {
                 // SAFETY: this thread receives; the payload has eight bytes.
-                let Some(letter) = (unsafe { channel.next(&incoming, NO_BODIES) }) else { break };
+                let Some(letter) = (unsafe { channel.next(&incoming, &theirs) }) else { break };
                 // SAFETY: as above.
                 assert_eq!(unsafe { letter.payload.cast::<u64>().read_unaligned() }, taken);
-                channel.consume(&mut incoming, taken % 3 == 0);
+                channel.consume(&mut incoming, &theirs, None, taken % 3 == 0);
                 taken += 1;
             }
         }
         assert!(outgoing.sent < begin);
         // An empty channel has nothing to give, whatever was in its slots before.
-        while unsafe { channel.next(&incoming, NO_BODIES) }.is_some() {
-            channel.consume(&mut incoming, false);
+        while unsafe { channel.next(&incoming, &theirs) }.is_some() {
+            channel.consume(&mut incoming, &theirs, None, false);
             taken += 1;
         }
         assert_eq!(sent, taken);
@@ -409,22 +519,22 @@ mod tests {
     /// Whatever came before it: then it need not wait in the middle.
     #[test]
     fn after_parts_of_a_long_message_there_is_room_in_all_slots() {
-        const NO_BODIES: (*mut u8, usize) = (std::ptr::null_mut(), 0);
         for before in 0..3 * SLOTS {
             for part in [true, false] {
                 let channel = channel();
                 let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+                let (shelf, theirs) = (Shelf::nowhere(0), Shelf::nowhere(1));
                 let mut send = || {
-                    let room = channel.room(&mut outgoing);
+                    let room = channel.room(&mut outgoing, &shelf, false);
                     if room {
                         // SAFETY: there is room, and eight bytes fit into the line.
-                        unsafe { channel.send(&mut outgoing, NO_BODIES, 9, 8, 0, |to| to.cast::<u64>().write(0)) };
+                        unsafe { channel.send(&mut outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(0)) };
                     }
                     room
                 };
                 for _ in 0..before {
                     assert!(send());
-                    channel.consume(&mut incoming, part);
+                    channel.consume(&mut incoming, &theirs, None, part);
                 }
                 let room = (0..=SLOTS).take_while(|_| send()).count();
                 let short_of = if part { 0 } else { before % (SLOTS / 2) };
@@ -436,7 +546,7 @@ mod tests {
     #[test]
     fn references_are_numbered_beyond_the_last_number() {
         let channel = channel();
-        let mut outgoing = Outgoing { sent: 0, seen: 0, referred: (u32::MAX >> 2) - 40 };
+        let mut outgoing = Outgoing { referred: (u32::MAX >> 2) - 40, ..Outgoing::default() };
         let mut last = None;
         for round in 0..100 {
             let number = channel.refer(&mut outgoing).unwrap();

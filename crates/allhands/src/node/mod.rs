@@ -12,6 +12,7 @@ pub(crate) mod memory;
 mod notebook;
 mod peer_memory;
 mod seat;
+mod shelf;
 pub(crate) mod sync;
 pub(crate) mod wakeup;
 
@@ -21,11 +22,13 @@ use std::io;
 use std::sync::Arc;
 
 use board::{Board, CHUNKS};
-use channel::{Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked, SLOTS};
+use channel::{Body, Channel, INLINE, Incoming, Letter, Outgoing, REFERENCE, Reading, Revoked};
 use memory::Mapping;
 pub(crate) use notebook::Notebook;
 pub(crate) use peer_memory::{PeerMemory, Runs};
 use seat::{Core, Seat};
+pub(crate) use shelf::Payload;
+use shelf::{HALF, Shelf};
 
 /// A run of bytes in the memory of the rank that names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,11 +43,13 @@ pub(crate) struct Node {
     memory: Arc<Mapping>,
     ranks: usize,
     me: usize,
-    /// Bytes of a slot's body.
+    /// Bytes of a body.
     body: usize,
     pub(crate) peer_memory: PeerMemory,
     outgoing: Box<[ChannelEnd<Outgoing>]>,
     incoming: Box<[ChannelEnd<Incoming>]>,
+    /// The bodies that are this rank's, of those it has with each other rank.
+    shelves: Box<[Shelf]>,
     /// Letters of plans that nobody asked about yet, by sender, and how many there are.
     aside: Box<[RefCell<VecDeque<LetterAside>>]>,
     kept: Cell<usize>,
@@ -63,7 +68,7 @@ struct LetterAside {
 /// A message, or a piece of one, on its way to where it belongs.
 pub(crate) enum Arrived<'a> {
     /// Bytes that can be read now.
-    Bytes(Piece),
+    Bytes(Payload),
     /// Bytes in the sender's memory, to be read while `Reading` lives.
     Reference(Reference, Result<Reading<'a>, Revoked>),
 }
@@ -111,7 +116,6 @@ impl Drop for Chunk {
 /// This rank's end of a channel: where it lies, at hand for every letter, and how far it is.
 struct ChannelEnd<S> {
     channel: *const Channel,
-    bodies: *mut u8,
     side: Cell<S>,
 }
 
@@ -123,9 +127,9 @@ impl<S> ChannelEnd<S> {
     }
 }
 
-/// Bytes of one channel with its bodies.
+/// Bytes of one channel with the bodies that are its sender's at first.
 fn channel_bytes(body: usize) -> usize {
-    size_of::<Channel>() + SLOTS * body
+    size_of::<Channel>() + HALF * body
 }
 
 impl Node {
@@ -172,8 +176,16 @@ impl Node {
     /// A rank's view of memory that is zero at first, of [`bytes`](Node::bytes).
     pub(crate) fn new(memory: Arc<Mapping>, ranks: usize, me: usize, body: usize, peer_memory: PeerMemory) -> Node {
         assert!(memory.len() >= Node::bytes(ranks, body) && me < ranks && body.is_multiple_of(128));
-        let outgoing = (0..ranks).map(|to| Node::end(&memory, (ranks, body), me, to)).collect();
-        let incoming = (0..ranks).map(|from| Node::end(&memory, (ranks, body), from, me)).collect();
+        let end = |from: usize, to: usize| Node::channel(&memory, (ranks, body), from, to);
+        let outgoing = (0..ranks).map(|to| ChannelEnd { channel: end(me, to), side: Cell::default() }).collect();
+        let incoming = (0..ranks).map(|from| ChannelEnd { channel: end(from, me), side: Cell::default() }).collect();
+        let shelf = |other: usize| {
+            let (lower, higher) = (me.min(other), me.max(other));
+            // The bodies follow the channel.
+            let bodies = |from: usize, to: usize| end(from, to).wrapping_add(1).cast::<u8>().cast_mut();
+            Shelf::new([bodies(lower, higher), bodies(higher, lower)], body, usize::from(me > other))
+        };
+        let shelves = (0..ranks).map(shelf).collect();
         let node = Node {
             memory,
             ranks,
@@ -182,6 +194,7 @@ impl Node {
             peer_memory,
             outgoing,
             incoming,
+            shelves,
             aside: (0..ranks).map(|_| RefCell::default()).collect(),
             kept: Cell::new(0),
             core: Cell::default(),
@@ -238,15 +251,12 @@ impl Node {
         unsafe { &*self.memory.as_ptr().add(size_of::<Board>()).cast::<Seat>().add(rank) }
     }
 
-    /// An end of a channel.
-    fn end<S: Default>(memory: &Mapping, (ranks, body): (usize, usize), from: usize, to: usize) -> ChannelEnd<S> {
+    /// A channel, which its sender's first bodies follow. Zeros are an empty one.
+    fn channel(memory: &Mapping, (ranks, body): (usize, usize), from: usize, to: usize) -> *const Channel {
         let before = size_of::<Board>() + ranks * size_of::<Seat>();
         let at = before + (from * ranks + to) * channel_bytes(body);
-        // SAFETY: channels follow the seats, each with its bodies; zeros are an empty channel.
-        unsafe {
-            let at = memory.as_ptr().add(at);
-            ChannelEnd { channel: at.cast(), bodies: at.add(size_of::<Channel>()), side: Cell::default() }
-        }
+        // SAFETY: channels follow the seats, each with its bodies.
+        unsafe { memory.as_ptr().add(at).cast() }
     }
 
     /// Wakes a rank that may be asleep, after something it may be waiting for was written.
@@ -263,15 +273,15 @@ impl Node {
     /// the next one is written at once.
     #[inline(always)]
     pub(crate) fn send(&self, to: usize, key: u64, bytes: usize, last: bool, fill: impl FnOnce(*mut u8)) -> bool {
-        let end = &self.outgoing[to];
+        let (end, shelf) = (&self.outgoing[to], &self.shelves[to]);
         let (channel, mut outgoing) = (end.channel(), end.side.get());
-        let room = channel.room(&mut outgoing);
+        let room = channel.room(&mut outgoing, shelf, bytes > INLINE);
         if room {
             debug_assert!(bytes <= self.body.max(INLINE));
             // The next message is often as long.
             let ahead = if last { bytes } else { 0 };
             // SAFETY: this rank sends, there is room, and the letter fits.
-            unsafe { channel.send(&mut outgoing, (end.bodies, self.body), key, bytes as u32, ahead, fill) };
+            unsafe { channel.send(&mut outgoing, shelf, key, bytes as u32, ahead, fill) };
         }
         end.side.set(outgoing);
         if room {
@@ -283,9 +293,9 @@ impl Node {
     /// Sends a reference to pieces; its number, or none if there is no room. The pieces must stay readable and unwritten until
     /// the reference is [`settled`](Node::settled) or [`revoke`](Node::revoke) has returned, and so must the list.
     pub(crate) fn refer(&self, to: usize, key: u64, pieces: &[Piece]) -> Option<u32> {
-        let end = &self.outgoing[to];
+        let (end, shelf) = (&self.outgoing[to], &self.shelves[to]);
         let (channel, mut outgoing) = (end.channel(), end.side.get());
-        let number = channel.room(&mut outgoing).then(|| channel.refer(&mut outgoing)).flatten();
+        let number = channel.room(&mut outgoing, shelf, false).then(|| channel.refer(&mut outgoing)).flatten();
         if let Some(number) = number {
             let piece = match pieces {
                 [one] => *one,
@@ -295,7 +305,7 @@ impl Node {
             let reference = Reference { number, pieces: pieces.len() as u32, piece, bytes };
             // SAFETY: this rank sends, there is room, and a reference fits into a line.
             unsafe {
-                channel.send(&mut outgoing, (end.bodies, self.body), key, REFERENCE_LENGTH, 0, |to| {
+                channel.send(&mut outgoing, shelf, key, REFERENCE_LENGTH, 0, |to| {
                     to.cast::<Reference>().write_unaligned(reference);
                 });
             }
@@ -328,48 +338,45 @@ impl Node {
         if self.kept.get() > 0
             && let Some(kept) = self.fetch(from, key)
         {
-            let letter = Letter { key, length: kept.length, payload: kept.payload.as_ptr().cast() };
+            let letter = Letter { key, length: kept.length, payload: kept.payload.as_ptr().cast(), body: None };
             return Some(self.hand_over(from, letter, read));
         }
         let end = &self.incoming[from];
         let channel = end.channel();
         loop {
             // SAFETY: this rank receives.
-            let letter = unsafe { channel.next(&end.side.get(), (end.bodies, self.body)) }?;
+            let letter = unsafe { channel.next(&end.side.get(), &self.shelves[from]) }?;
             if letter.key == key {
                 let result = self.hand_over(from, letter, read);
-                self.give_back(from, letter.length & !REFERENCE > INLINE as u32);
+                self.give_back(from, letter.body, letter.body.is_some());
                 return Some(result);
             }
             self.keep(from, letter);
-            self.taken(from);
+            self.give_back(from, letter.body, false);
         }
     }
 
-    /// Where the next letter of a plan from a rank lies, if it has come and is a message of so many bytes. It stays readable until it is
-    /// [taken](Node::taken).
+    /// Hands the next letter of a plan from a rank to `read`, if it has come and is a message of so many bytes; whether it was.
     #[inline(always)]
-    pub(crate) fn whole(&self, from: usize, key: u64, bytes: usize) -> Option<*const u8> {
+    pub(crate) fn take_whole(&self, from: usize, key: u64, bytes: usize, read: impl FnOnce(Payload)) -> bool {
         let end = &self.incoming[from];
         // SAFETY: this rank receives.
-        let letter = unsafe { end.channel().next(&end.side.get(), (end.bodies, self.body)) }?;
+        let Some(letter) = (unsafe { end.channel().next(&end.side.get(), &self.shelves[from]) }) else { return false };
         // One of this plan may have been put aside before it.
         let next = letter.key == key && letter.length as usize == bytes && self.kept.get() == 0;
-        next.then_some(letter.payload)
+        if next {
+            read(letter.payload());
+            self.give_back(from, letter.body, false);
+        }
+        next
     }
 
-    /// The letter that was [looked at](Node::whole) has been read.
+    /// The letter that was handed over has been read. It may be `part` of a long message.
     #[inline(always)]
-    pub(crate) fn taken(&self, from: usize) {
-        self.give_back(from, false);
-    }
-
-    /// The same for a letter that may be part of a long message.
-    #[inline(always)]
-    fn give_back(&self, from: usize, part: bool) {
+    fn give_back(&self, from: usize, body: Option<Body>, part: bool) {
         let end = &self.incoming[from];
         let mut incoming = end.side.get();
-        let wake = end.channel().consume(&mut incoming, part);
+        let wake = end.channel().consume(&mut incoming, &self.shelves[from], body, part);
         end.side.set(incoming);
         if wake {
             self.wake(from);
@@ -386,7 +393,7 @@ impl Node {
     #[inline]
     fn hand_over<R>(&self, from: usize, letter: Letter, read: impl FnOnce(Arrived<'_>) -> R) -> R {
         if letter.length & REFERENCE == 0 {
-            return read(Arrived::Bytes(Piece { at: letter.payload, len: letter.length as usize }));
+            return read(Arrived::Bytes(letter.payload()));
         }
         // SAFETY: the sender wrote a reference.
         let reference = unsafe { letter.payload.cast::<Reference>().read_unaligned() };

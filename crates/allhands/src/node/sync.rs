@@ -2,7 +2,7 @@
 
 pub(crate) use std::{
     hint::spin_loop,
-    sync::atomic::{AtomicU32, Ordering, fence},
+    sync::atomic::{AtomicU8, AtomicU32, Ordering, fence},
     thread::yield_now,
 };
 
