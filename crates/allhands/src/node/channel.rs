@@ -209,6 +209,10 @@ impl Channel {
         // The next letter is often as long.
         own_soon(next, if length > 48 && !long { 128 } else { 64 });
         if long && ahead > 0 {
+            // What came back lies on top; the next letter would look for it otherwise.
+            if outgoing.sent.wrapping_sub(outgoing.seen) >= SLOTS as u32 {
+                self.look(outgoing, shelf);
+            }
             shelf.ask_for_next(ahead.min(SOON));
         }
     }
@@ -242,6 +246,19 @@ impl Channel {
                 Letter { key: line.add(1).cast::<u64>().read_unaligned(), length, payload, body }
             }
         }))
+    }
+
+    /// Asks for the next letter's line while this one is being read: only with it is known where the payload lies.
+    #[inline]
+    pub(crate) fn look_ahead(&self, incoming: &Incoming) {
+        let line = std::ptr::from_ref(self.slot(incoming.taken.wrapping_add(2)));
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        // SAFETY: a hint, which changes nothing that can be seen.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+        let _ = line;
     }
 
     /// Gives back the slot of the letter that was read, which may be `part` of a long message, and keeps its body or gives it back; whether the

@@ -347,6 +347,9 @@ impl Node {
             // SAFETY: this rank receives.
             let letter = unsafe { channel.next(&end.side.get(), &self.shelves[from]) }?;
             if letter.key == key {
+                if letter.body.is_some() {
+                    channel.look_ahead(&end.side.get());
+                }
                 let result = self.hand_over(from, letter, read);
                 self.give_back(from, letter.body, letter.body.is_some());
                 return Some(result);
