@@ -157,9 +157,9 @@ fn wants(name: &'static str, setting: Option<&str>, unset: bool) -> Result<bool>
     }
 }
 
-/// Slots of so many bytes between the processes of a node; longer messages are several letters, or read from the sender's memory. A receiver copies out of
-/// one while the sender copies into the next: exchanges of 64 KiB take 6 % less so than in slots of 16 KiB, bcasts of 64 KiB 10 to 20 %. Less on
-/// nodes of many ranks, to save memory: there are sixteen for each of them and each other.
+/// Bodies of so many bytes between the processes of a node; longer messages are several letters, or read from the sender's memory. A receiver copies out of
+/// one while the sender copies into the next: exchanges of 64 KiB take 6 % less so than with 16 KiB, bcasts of 64 KiB 10 to 20 %. Less on
+/// nodes of many ranks, to save memory: there are 24 for each of them and each other.
 fn body(ranks: usize) -> usize {
     match ranks {
         ..=64 => 8 * 1024,
