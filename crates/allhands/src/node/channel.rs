@@ -55,7 +55,7 @@ const PUBLISHED: u32 = 1;
 const READING: u32 = 2;
 const REVOKED: u32 = 3;
 
-/// What ranks of a node share for one channel; the bodies of the slots follow it in memory. All zeros is an empty channel.
+/// What ranks of a node share for one channel; the bodies that are its sender's at first follow it in memory. All zeros is an empty channel.
 #[repr(C, align(128))]
 pub(crate) struct Channel {
     back: Back,

@@ -4,7 +4,7 @@
 //! its own, and with the letter the body becomes the receiver's. A receiver that has sent of its own keeps it, and writes its next letter there:
 //! a cache line then goes to the other core once for what it carries, asked for [as the receiver's own](Payload::each) when it is read. Memory that
 //! one of them always writes has to be asked for twice, to be read and to be written again. By hand, two cores exchange 64 KiB in 6.4 us this way and
-//! in 10.1 the other; where copies and sums are made beside, a sixth is left of that. Letters of up to 1 KiB gain nothing: their sender asks for the
+//! in 10.1 the other; where copies and sums are made beside, a sixth less. Letters of up to 1 KiB gain nothing: their sender asks for the
 //! lines while it has nothing else to do. Whoever receives only gives bodies back, in the line where it says what it has consumed.
 //!
 //! **A sender is never out of bodies for good.** A rank holds what lies on its shelf, what is in letters of its own that have not been read, and
