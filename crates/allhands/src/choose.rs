@@ -19,7 +19,7 @@ use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Re
 use crate::learn::LEARN;
 use crate::node::Notebook;
 use crate::server::Server;
-use crate::tuning::Tuning;
+use crate::tuning::{Cell, Tuning};
 use typical::{VERY_UNEQUAL, skew, typical};
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
@@ -488,6 +488,13 @@ impl Evidence {
         let cell = self.tuning.as_ref()?.cell(problem.collective, &problem.topology, class(bytes))?;
         let name = server.to_string();
         cell.times.iter().find(|time| time.algorithm == name).map(|time| time.median_us * 1e-6)
+    }
+
+    /// Who took how long for a problem of just this class of size, in microseconds, the fastest first; empty if that is not known.
+    pub(crate) fn earlier(&self, problem: &Problem, bytes: usize) -> Vec<(Server, f64)> {
+        let cell =
+            self.tuning.as_ref().and_then(|tuning| tuning.cell(problem.collective, &problem.topology, class(bytes)));
+        cell.map_or(Vec::new(), Cell::known)
     }
 
     /// How many times as long as somebody the MPI's own took then.

@@ -288,6 +288,7 @@ mod tests {
         let lesson = Lesson {
             collective: Collective::Allreduce,
             bytes: Some(64),
+            usual_bytes: None,
             calls: 1000,
             server: Server::Library,
             tried: vec![time("mpi", 2.0), time("nap", 3.0)],

@@ -165,7 +165,24 @@ impl Comm {
 
     /// What was learned here, and the seconds that were spent on no call in particular.
     pub(crate) fn lessons(&self) -> (Vec<Lesson>, f64) {
-        self.learning.borrow().as_ref().map_or_else(Default::default, |learning| learning.learner.lessons())
+        let learning = self.learning.borrow();
+        let Some(Learning { learner, .. }) = &*learning else { return Default::default() };
+        let (mut lessons, aside) = learner.lessons();
+        for (topic, lesson) in lessons.iter_mut().enumerate().filter(|(_, lesson)| lesson.bytes.is_none()) {
+            lesson.usual_bytes = self.usual_bytes(lesson.collective, learner.serving(topic).1);
+        }
+        (lessons, aside)
+    }
+
+    /// The class of the mean block in calls of which each rank knows its own counts, where that says enough of them: not along the edges of a graph, nor where few ranks talk.
+    fn usual_bytes(&self, collective: Collective, seen: Seen) -> Option<usize> {
+        let says_enough = !collective.has_graph() && !self.is_sparse(collective, seen.partners);
+        (says_enough && seen.size > 0).then(|| class(self.mean_block(collective, seen.size)))
+    }
+
+    /// Of the bytes that the busiest rank gives and gets.
+    fn mean_block(&self, collective: Collective, busiest: usize) -> usize {
+        busiest / if collective.rooted() { self.size() } else { 2 * self.size() }
     }
 
     /// What its one-off calls have taught is kept for the next job, when the world ends. Whose calls are counted elsewhere has none.
@@ -222,7 +239,11 @@ impl Comm {
     fn rivals_of_own_counts(&self, call: &RawCall, serving: &Server, seen: Seen) -> Rivals {
         let straight = self.straight(call, seen.partners);
         let gathers = serving.choice().is_some_and(|choice| choice.knowledge() == Knowledge::Node);
-        let instead = straight.clone().filter(|_| gathers);
+        let earlier = self.earlier_of_own_counts(call, seen);
+        let fastest = earlier.iter().find(|(server, _)| server.choice().is_some());
+        let learned =
+            fastest.map(|(server, _)| (server.clone(), "the fastest of what was measured earlier".to_owned()));
+        let instead = straight.clone().filter(|_| gathers).or(learned).filter(|(server, _)| server != serving);
         let serving = instead.as_ref().map_or(serving, |(server, _)| server);
         let mut all = match self.is_apart() && call.graph.is_none() && straight.is_none() {
             true => self.modelled_of_own_counts(call, serving, seen.size),
@@ -237,7 +258,9 @@ impl Comm {
         // Between ranks of one node nothing is gathered for another.
         let ours = ours.filter(|choice| self.is_apart() || choice.knowledge() == Knowledge::Own);
         all.extend(ours.map(|choice| (Server::Schedule(choice), EXPECTED_WITHOUT_COUNTS)));
-        all.push((Server::Library, self.expected_of_the_library(seen.usual)));
+        let time = |of: &Server| earlier.iter().find(|(server, _)| server == of).map(|(_, time)| *time);
+        let theirs = time(&Server::Library).zip(time(serving)).map(|(theirs, ours)| theirs / ours);
+        all.push((Server::Library, theirs.unwrap_or_else(|| self.expected_of_the_library(seen.usual))));
         // Other settings of an algorithm promise less than they would cost.
         let name = |server: &Server| server.choice().map(|choice| choice.algorithm.name);
         let mut open: Vec<(Server, f64)> = Vec::new();
@@ -250,15 +273,38 @@ impl Comm {
         Rivals { instead, open, beside: Vec::new() }
     }
 
+    /// Who may serve such calls, and how long each took in an earlier job, the fastest first.
+    fn earlier_of_own_counts(&self, call: &RawCall, seen: Seen) -> Vec<(Server, f64)> {
+        let Some(bytes) = self.usual_bytes(call.collective, seen) else { return Vec::new() };
+        let Ok(problem) = self.problem_of_own_counts(call) else { return Vec::new() };
+        let serves = |server: &Server| match server.choice() {
+            Some(choice) => choice.knowledge() != Knowledge::All && choice.prepare(&problem).is_ok(),
+            None => true,
+        };
+        let mut earlier = self.evidence.borrow().earlier(&problem, bytes);
+        earlier.retain(|(server, _)| serves(server));
+        earlier
+    }
+
+    /// One with equal blocks, which stands for all.
+    fn problem_of_own_counts(&self, call: &RawCall) -> allhands_schedule::Result<Problem> {
+        Problem::new(call.collective, self.company.topology.clone()).with_root(call.root)
+    }
+
     /// Who serves an alltoallv in which so few ranks talk to each other that nobody sends more messages to other nodes straight than one for each node, and why: what
     /// is gathered in nodes first arrives later then.
     fn straight(&self, call: &RawCall, partners: usize) -> Option<(Server, String)> {
-        let others = self.company.topology.regions(1) - 1;
-        if call.collective != Collective::Alltoallv || !self.is_apart() || partners > others {
+        if !self.is_sparse(call.collective, partners) {
             return None;
         }
+        let others = self.company.topology.regions(1) - 1;
         let straight = Choice::parse(call.collective, "spread-out").ok()?;
         Some((Server::Schedule(straight), format!("no rank talks to more than {partners} on the {others} other nodes")))
+    }
+
+    /// Whether nobody has more partners in an alltoallv than there are other nodes.
+    fn is_sparse(&self, collective: Collective, partners: usize) -> bool {
+        collective == Collective::Alltoallv && self.is_apart() && partners < self.company.topology.regions(1)
     }
 
     /// With how many ranks of other nodes this one exchanges something in an alltoallv, of which it knows its own counts.
@@ -274,12 +320,10 @@ impl Comm {
 
     /// The best by the model for equal blocks, in which no rank needs to know all counts.
     fn modelled_of_own_counts(&self, call: &RawCall, serving: &Server, typical: usize) -> Vec<(Server, f64)> {
-        let problem = Problem::new(call.collective, self.company.topology.clone()).with_root(call.root);
-        let Ok(problem) = problem else { return Vec::new() };
+        let Ok(problem) = self.problem_of_own_counts(call) else { return Vec::new() };
         let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
-        let blocks = if call.collective.rooted() { self.size() } else { 2 * self.size() };
-        let evidence = self.evidence.borrow().clone();
-        let best = evidence.rivals(self.company.seating, &problem, typical / blocks, able, serving);
+        let (evidence, bytes) = (self.evidence.borrow().clone(), self.mean_block(call.collective, typical));
+        let best = evidence.rivals(self.company.seating, &problem, bytes, able, serving);
         let of_own = |(server, expected): (Server, f64)| match server.choice()?.knowledge() {
             Knowledge::Own | Knowledge::Node => Some((server, expected)),
             // Sizes travel first, with as many messages.
@@ -322,4 +366,65 @@ fn size_of_own(call: &RawCall) -> usize {
 /// What a reduction evaluates, by an algorithm.
 fn expression(choice: &Choice, problem: &Problem) -> Option<Expression> {
     choice.prepare(problem).ok()?.expression()
+}
+
+#[cfg(test)]
+mod tests {
+    use allhands_schedule::Topology;
+
+    use super::*;
+    use crate::kernels::Type;
+    use crate::tuning::Tuning;
+
+    /// Of 8 ranks on 2 nodes.
+    const EARLIER: &str = r#"
+        schema = 1
+        transport = "threads"
+        cells = 1
+        [[cell]]
+        collective = "alltoallv"
+        nodes = 2
+        ranks_per_node = 4
+        bytes = 64
+        times = [
+            { algorithm = "mpi", median_us = 20.0, p10_us = 20.0, p90_us = 20.0, samples = 16 },
+            { algorithm = "node-aware:local=shared", median_us = 30.0, p10_us = 30.0, p90_us = 30.0, samples = 16 },
+            { algorithm = "pairwise", median_us = 40.0, p10_us = 40.0, p90_us = 40.0, samples = 16 },
+            { algorithm = "node-aware", median_us = 50.0, p10_us = 50.0, p90_us = 50.0, samples = 16 },
+        ]"#;
+
+    #[test]
+    fn calls_of_any_size_follow_what_an_earlier_job_learned_of_their_usual_one() {
+        let topology = Topology::regular(2, 4).unwrap();
+        crate::threads(topology, |comm| {
+            comm.follow(EARLIER.parse::<Tuning>().unwrap());
+            let amount = Amount::Own { given: vec![64; 8], gotten: vec![64; 8], carried: Vec::new() };
+            let call = |collective| RawCall {
+                collective,
+                amount: amount.clone(),
+                element: Type::U8,
+                operation: None,
+                root: 0,
+                graph: None,
+            };
+            let rivals = |collective: Collective, size: usize, partners: usize| {
+                let serving = Server::parse(collective, "node-aware").unwrap();
+                let rivals =
+                    comm.rivals_of_own_counts(&call(collective), &serving, Seen { usual: 1e-4, size, partners });
+                let theirs = rivals.open.iter().find(|(server, _)| *server == Server::Library).map(|(_, times)| *times);
+                (rivals.instead.map(|(server, _)| server.to_string()), theirs)
+            };
+            // 64 bytes a block; who needs to know all counts cannot serve.
+            for near in [64, 60] {
+                let found = rivals(Collective::Alltoallv, 2 * 8 * near, 4);
+                assert_eq!(found, (Some("pairwise".to_owned()), Some(0.5)), "{near}");
+            }
+            // Other sizes, another collective.
+            for (collective, size) in [(Collective::Alltoallv, 2 * 8 * 640), (Collective::Gatherv, 8 * 64)] {
+                assert_eq!(rivals(collective, size, 4), (None, Some(comm.expected_of_the_library(1e-4))));
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
 }

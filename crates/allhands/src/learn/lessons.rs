@@ -27,6 +27,7 @@ pub struct Learned {
 /// let lesson = Lesson {
 ///     collective: Collective::Allreduce,
 ///     bytes: Some(64),
+///     usual_bytes: None,
 ///     calls: 1000,
 ///     server: Server::Library,
 ///     tried: vec![time("mpi", 2.0), time("nap", 3.0)],
@@ -60,7 +61,7 @@ impl Lessons {
         let (taught, other): (Vec<Lesson>, Vec<Lesson>) =
             lessons.into_iter().partition(|lesson| lesson.tried.len() > 1);
         for lesson in taught {
-            let of = |lesson: &Lesson| (lesson.collective, lesson.bytes, lesson.settled);
+            let of = |lesson: &Lesson| (lesson.collective, lesson.bytes, lesson.usual_bytes, lesson.settled);
             let like = |known: &&mut Learned| {
                 (known.ranks, known.shape, of(&known.lesson)) == (ranks, shape, of(&lesson))
                     && known.lesson.server == lesson.server
@@ -95,10 +96,10 @@ impl Lessons {
         }
     }
 
-    /// In the form of a tuning file: where several were tried, often enough, for calls of one class of sizes.
+    /// In the form of a tuning file: where several were tried, often enough, for calls of one class of sizes, or whose usual size is known.
     pub fn cells(&self) -> Vec<Cell> {
         let cell = |Learned { shape: (nodes, ranks_per_node), lesson, .. }: &Learned| {
-            let bytes = lesson.bytes?;
+            let bytes = lesson.bytes.or(lesson.usual_bytes)?;
             let times: Vec<_> = lesson.tried.iter().filter(|time| time.samples >= FEWEST_TURNS).cloned().collect();
             (times.len() > 1).then(|| Cell {
                 collective: lesson.collective.name().into(),
@@ -143,6 +144,7 @@ mod tests {
         Lesson {
             collective: Collective::Bcast,
             bytes: Some(bytes),
+            usual_bytes: None,
             calls: 100,
             server: Server::Library,
             tried,
@@ -165,6 +167,17 @@ mod tests {
         let cells = all.cells();
         assert_eq!(cells.len(), 1);
         assert_eq!((cells[0].nodes, cells[0].ranks_per_node, cells[0].bytes, cells[0].times.len()), (2, 4, 64, 2));
+    }
+
+    #[test]
+    fn calls_of_any_size_are_remembered_by_their_usual_one() {
+        let tried = || vec![time("mpi", 16), time("spread-out", 8)];
+        let any =
+            |usual_bytes| Lesson { collective: Collective::Alltoallv, bytes: None, usual_bytes, ..lesson(0, tried()) };
+        let mut all = Lessons::default();
+        all.add(&Topology::regular(2, 4).unwrap(), (vec![any(Some(96)), any(None), any(Some(2048))], 0.0));
+        let places: Vec<(String, usize)> = all.cells().into_iter().map(|cell| (cell.collective, cell.bytes)).collect();
+        assert_eq!(places, [("alltoallv".into(), 96), ("alltoallv".into(), 2048)]);
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Lesson {
     pub collective: Collective,
     /// The largest size of its class, in bytes of a block or of the vector; none where each rank knows its own sizes.
     pub bytes: Option<usize>,
+    /// Where each rank knows its own: the class of the mean block in those calls that take most time. None among neighbours, and where few ranks talk.
+    pub usual_bytes: Option<usize>,
     /// Calls so far.
     pub calls: u64,
     /// Who serves.
@@ -424,7 +426,7 @@ impl Learner {
         self.aside += time.as_secs_f64();
     }
 
-    /// What was learned of a subject.
+    /// What was learned of a subject, but for the sizes of calls whose ranks know their own.
     pub(crate) fn lesson(&self, topic: usize) -> Lesson {
         let Topic { subject, trial, beside, .. } = &self.topics[topic];
         let outside = beside.iter().flat_map(|beside| beside.tried().into_iter().skip(1));
@@ -433,6 +435,7 @@ impl Learner {
         Lesson {
             collective: subject.collective,
             bytes: subject.class,
+            usual_bytes: None,
             calls: trial.calls,
             server: trial.server().clone(),
             tried,
