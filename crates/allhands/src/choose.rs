@@ -3,23 +3,27 @@
 //! The decision rests on what all ranks know alike: the problem, the class of its size, and evidence that rank 0 has read for all.
 
 mod between;
+mod decision;
+mod edges;
+mod named;
 mod typical;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use allhands_model::{Allowance, Amount, Fit, Machine, Ranked, best_choices, memory};
-use allhands_schedule::{Choice, Collective, Error, Graph, Knowledge, Problem, Result, Topology, algorithms};
+use allhands_schedule::{Choice, Collective, Error, Graph, Problem, Result, Topology, algorithms};
 
 use crate::learn::LEARN;
 use crate::node::Notebook;
 use crate::server::Server;
 use crate::tuning::{Cell, Tuning};
+pub use decision::{Decision, Grounds, Why};
+pub(crate) use named::Texts;
+use named::{MACHINE, TUNING, tuning, unused, warn};
+pub use named::{check_named, machine_file};
 use typical::{VERY_UNEQUAL, skew, typical};
 
 /// What decisions rest on: a tuning file where it speaks, else the model on a machine.
@@ -53,101 +57,6 @@ pub struct Evidence {
     notebook: Option<Notebook>,
 }
 
-/// Who serves, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// The chosen one.
-    pub server: Server,
-    /// From what evidence, the runner-up, and by how much.
-    pub why: Why,
-    /// The best of every algorithm, with its time in microseconds, fastest first: the chosen one, the runner-up, a few more.
-    pub best: Vec<(Server, f64)>,
-}
-
-/// Why somebody serves. Prints what follows "because of".
-///
-/// ```
-/// use allhands::{Grounds, Why};
-/// assert_eq!(Why::Asked.to_string(), "the caller's wish");
-/// let grounds = Grounds::Tuning { cells: 2 };
-/// let fastest = Why::Fastest { grounds, microseconds: 1.5, runner_up: None };
-/// assert_eq!(fastest.to_string(), "the tuning file (2 cells): 1.50 us");
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub enum Why {
-    /// The caller named it.
-    Asked,
-    /// It was learned while calls were served, or is to be; in words.
-    Learned(String),
-    /// It takes the least time.
-    Fastest {
-        /// Who says so.
-        grounds: Grounds,
-        /// The time.
-        microseconds: f64,
-        /// The next one, with its time in microseconds, if there is one.
-        runner_up: Option<(Server, f64)>,
-    },
-}
-
-/// What tells how long something takes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Grounds {
-    /// A tuning file.
-    Tuning {
-        /// From so many of its cells.
-        cells: usize,
-    },
-    /// What was learned while calls were served, in earlier jobs.
-    Learned {
-        /// From so many cells of the file that keeps it.
-        cells: usize,
-    },
-    /// The model of a machine.
-    Model {
-        /// Its name.
-        machine: String,
-        /// The cores that ranks take turns on, where there are fewer of them.
-        cores: Option<usize>,
-        /// Whether the ranks were simulated; otherwise a few of them were glanced at.
-        simulated: bool,
-    },
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (grounds, microseconds, runner_up) = match self {
-            Why::Asked => return f.write_str("the caller's wish"),
-            Why::Learned(why) => return f.write_str(why),
-            Why::Fastest { grounds, microseconds, runner_up } => (grounds, microseconds, runner_up),
-        };
-        write!(f, "{grounds}: {microseconds:.2} us")?;
-        if let Some((second, more)) = runner_up {
-            write!(f, "; runner-up {second}, {:.0} % more", 100.0 * (more / microseconds - 1.0).max(0.0))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Grounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Grounds::Tuning { cells } | Grounds::Learned { cells } => {
-                let learned = matches!(self, Grounds::Learned { .. });
-                let who = if learned { "what was learned earlier" } else { "the tuning file" };
-                write!(f, "{who} ({cells} {})", if *cells == 1 { "cell" } else { "cells" })
-            }
-            Grounds::Model { machine, cores, simulated } => {
-                write!(f, "the model of {machine}")?;
-                if let Some(cores) = cores {
-                    write!(f, ", on {cores} {}", if *cores == 1 { "core" } else { "cores" })?;
-                }
-                f.write_str(if *simulated { "" } else { " (too large to be simulated: a quick estimate)" })
-            }
-        }
-    }
-}
-
 /// What is decided once: communicators whose ranks sit alike ask the same.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Question {
@@ -174,18 +83,6 @@ impl Question {
     }
 }
 
-/// Of blocks in a neighbourhood, for which it is settled whether they are aggregated: powers of eight.
-const SIZES_OF_BLOCKS: [usize; 6] = [8, 64, 512, 4096, 32 << 10, 256 << 10];
-
-/// What takes at most so many times as long as the best, by the model of a network that nobody has measured, is taken for its fewer messages.
-const CLOSE: f64 = 1.1;
-/// Ranks with no more neighbours on other nodes than this, on average, have little to put together;
-const FEW_FAR_NEIGHBORS: usize = 4;
-/// there it is to be so many times as fast as sending every block by itself, since what ranks of a node do for each other takes their cores' time, too.
-const WORTH_IT: f64 = 1.25;
-/// What sends every block by itself.
-const DIRECT: &str = "direct";
-
 /// So many algorithms are tried beside the one that serves, by what is known of them, and who takes more than so many times as long is not.
 const RIVALS: usize = 3;
 const HOPELESS: f64 = 3.0;
@@ -198,95 +95,10 @@ pub(crate) struct Abilities {
     pub(crate) allowance: Allowance,
 }
 
-/// The variable that names a tuning file.
-const TUNING: &str = "ALLHANDS_TUNING";
-/// The variable that names a machine, or a machine file.
-const MACHINE: &str = "ALLHANDS_MACHINE";
 /// Who calls itself so has thread ranks.
 pub(crate) const THREADS: &str = "threads";
 /// More decisions are made anew.
 const MOST_KNOWN: usize = 4096;
-/// How many algorithms a decision names.
-const NAMED: usize = 6;
-
-/// What the files say that the user names, for rank 0 to tell all.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Texts {
-    pub(crate) tuning: Option<String>,
-    /// What was learned earlier, where no tuning file is named.
-    pub(crate) learned: Option<String>,
-    pub(crate) machine: Option<String>,
-}
-
-impl Texts {
-    /// Those that the environment names; a warning for one that cannot be read.
-    pub(crate) fn named() -> Texts {
-        let used = |variable: &str, read: fn(&OsStr) -> std::result::Result<String, String>| {
-            read(&named(variable)?).map_err(|fact| warn(variable, &fact)).ok()
-        };
-        // `allhands tune` writes the machine beside what it has measured there.
-        let beside = named(TUNING).filter(|_| named(MACHINE).is_none());
-        let beside = beside.and_then(|tuning| std::fs::read_to_string(machine_file(Path::new(&tuning))).ok());
-        Texts { tuning: used(TUNING, file), learned: None, machine: beside.or_else(|| used(MACHINE, machine)) }
-    }
-}
-
-/// Whether what `ALLHANDS_TUNING` and `ALLHANDS_MACHINE` name in this process can be read: the variable, and what is wrong with it.
-///
-/// ```
-/// // In an environment without these variables nothing is wrong.
-/// assert_eq!(allhands::raw::check_named(), Ok(()));
-/// ```
-pub fn check_named() -> std::result::Result<(), (&'static str, String)> {
-    if let Some(name) = named(TUNING) {
-        file(&name).and_then(|text| tuning(&text, None)).map_err(|fact| (TUNING, fact))?;
-    }
-    if let Some(name) = named(MACHINE) {
-        let parsed = machine(&name).and_then(|text| Machine::parse(&text).map_err(|error| error.to_string()));
-        parsed.map_err(|fact| (MACHINE, fact))?;
-    }
-    Ok(())
-}
-
-/// What a variable names, if it is set to something.
-fn named(variable: &str) -> Option<OsString> {
-    std::env::var_os(variable).filter(|named| !named.is_empty())
-}
-
-fn file(path: &OsStr) -> std::result::Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// The text of a machine that comes along, or of a file.
-fn machine(name: &OsStr) -> std::result::Result<String, String> {
-    match is_path(Path::new(name)) {
-        true => file(name),
-        false => Machine::shipped_text(&name.to_string_lossy()).map(Into::into).map_err(|error| error.to_string()),
-    }
-}
-
-/// The machine file that belongs to a tuning file: `here.machine.toml` beside `here.toml`.
-///
-/// ```
-/// assert_eq!(allhands::machine_file("tuned/here.toml".as_ref()).to_str(), Some("tuned/here.machine.toml"));
-/// ```
-pub fn machine_file(tuning: &Path) -> PathBuf {
-    tuning.with_extension("machine.toml")
-}
-
-/// A name of a machine has neither directories nor an ending.
-fn is_path(name: &Path) -> bool {
-    name.extension().is_some() || name.components().count() > 1
-}
-
-fn warn(variable: &str, fact: &str) {
-    crate::log::say(unused(variable, fact));
-}
-
-fn unused(variable: &str, fact: &str) -> String {
-    format!("what {variable} names is not used: {fact}")
-}
-
 impl Evidence {
     /// The model on a machine.
     pub fn of_machine(machine: Machine) -> Evidence {
@@ -537,44 +349,6 @@ impl Evidence {
         rivals
     }
 
-    /// What serves neighbourhood collectives of any sizes on a graph, and why: aggregating what goes to a node pays for short blocks; from which size
-    /// on they go straight is settled, too.
-    pub(crate) fn along_edges(&self, seating: u64, problem: &Problem) -> Result<(Choice, String)> {
-        let direct = || Choice::parse(problem.collective, DIRECT);
-        let messages = |count: fn(&Graph, &Topology) -> usize| {
-            problem.graph.as_deref().map(|graph| count(graph, &problem.topology))
-        };
-        if messages(Graph::far_pairs) == messages(Graph::far_neighbors) {
-            return Ok((direct()?, "no two nodes exchange more than one message".into()));
-        }
-        let able = Abilities { library: false, allowance: Allowance { shares: false, memory: None } };
-        let decide = |bytes: usize| self.choose(seating, problem, bytes, able);
-        let few = messages(Graph::far_neighbors).is_some_and(|far| far <= FEW_FAR_NEIGHBORS * problem.ranks());
-        // The best that aggregates, unless what does not is clearly faster, or aggregating is not worth it.
-        let aggregating = |decision: &Decision| {
-            let best = decision.best.first().map_or(0.0, |(_, time)| *time);
-            let is_direct = |server: &Server| server.choice().is_some_and(|choice| choice.algorithm.name == DIRECT);
-            let direct = decision.best.iter().find(|(server, _)| is_direct(server)).map_or(f64::MAX, |(_, time)| *time);
-            let most = if few { direct / WORTH_IT } else { CLOSE * best };
-            let close = decision.best.iter().filter(|(_, time)| *time <= most);
-            let mut choices = close.filter_map(|(server, _)| server.choice());
-            choices.find(|choice| choice.knowledge() == Knowledge::Node).cloned()
-        };
-        let short = decide(SIZES_OF_BLOCKS[0])?;
-        let mut why = short.why.to_string();
-        let Some(choice) = aggregating(&short) else { return Ok((direct()?, why)) };
-        if short.server.choice() != Some(&choice) {
-            why += "; taken for its fewer messages between nodes";
-        }
-        for bytes in &SIZES_OF_BLOCKS[1..] {
-            if aggregating(&decide(*bytes)?).is_none() {
-                let choice = Choice::parse(problem.collective, &format!("{choice}:straight={bytes}"))?;
-                return Ok((choice, format!("{why}; longer blocks go straight")));
-            }
-        }
-        Ok((choice, why))
-    }
-
     fn think(&self, problem: &Problem, bytes: usize, able: Abilities) -> Result<Decision> {
         let measured = || self.measured(problem, bytes, able).or_else(|| self.between(problem, bytes, able));
         let told = if skew(problem) < VERY_UNEQUAL { measured() } else { None };
@@ -651,75 +425,11 @@ impl Evidence {
     }
 }
 
-impl Decision {
-    /// Seconds that it takes by what it was chosen from.
-    pub(crate) fn promised(&self) -> Option<f64> {
-        let chosen = self.best.iter().find(|(server, _)| *server == self.server)?;
-        Some(chosen.1 * 1e-6)
-    }
-
-    /// For the one that the caller names, or that was learned, for a reason.
-    pub(crate) fn asked(server: Server, learned: Option<&str>) -> Decision {
-        let why = learned.map_or(Why::Asked, |why| Why::Learned(why.into()));
-        Decision { server, why, best: vec![] }
-    }
-
-    /// In a form that [`Evidence::of_note`] reads on another rank, which has the same evidence; none if it does not rest on any.
-    fn note(&self) -> Option<String> {
-        let Why::Fastest { grounds, .. } = &self.why else { return None };
-        let mut note = match grounds {
-            Grounds::Model { simulated, .. } => format!("model {simulated}"),
-            Grounds::Tuning { cells } => format!("tuning {cells}"),
-            Grounds::Learned { cells } => format!("learned {cells}"),
-        };
-        for (server, time) in &self.best {
-            note += &format!("\n{:x} {server}", time.to_bits());
-        }
-        Some(note)
-    }
-
-    /// For the fastest of some, if there are any, by their times in microseconds.
-    fn fastest(grounds: Grounds, mut all: Vec<(Server, f64)>) -> Option<Decision> {
-        all.sort_by(|one, other| one.1.total_cmp(&other.1));
-        Decision::first(grounds, all)
-    }
-
-    /// For the first of some, if there are any, which are given the best first.
-    fn first(grounds: Grounds, all: Vec<(Server, f64)>) -> Option<Decision> {
-        let mut best: Vec<(Server, f64)> = Vec::new();
-        for (server, time) in all {
-            if best.len() < NAMED && best.iter().all(|(known, _)| kind(known) != kind(&server)) {
-                best.push((server, time));
-            }
-        }
-        let (server, microseconds) = best.first()?.clone();
-        let why = Why::Fastest { grounds, microseconds, runner_up: best.get(1).cloned() };
-        Some(Decision { server, why, best })
-    }
-}
-
-/// What a decision names the best of: an algorithm, with messages or with shared memory, or the MPI's own.
-fn kind(server: &Server) -> Option<(&'static str, bool)> {
-    server.choice().map(|choice| (choice.algorithm.name, choice.shares()))
-}
-
 /// Whether two settings do the same for a problem, as three of its ranks see it.
 fn alike(one: &Choice, other: &Choice, problem: &Problem) -> bool {
     let (Ok(one), Ok(other)) = (one.prepare(problem), other.prepare(problem)) else { return false };
     let last = problem.ranks() - 1;
     one.blocks() == other.blocks() && [0, last / 2, last].iter().all(|&rank| one.rank(rank) == other.rank(rank))
-}
-
-/// The tuning that a text holds; or what is wrong with it.
-fn tuning(text: &str, transport: Option<&str>) -> std::result::Result<Tuning, String> {
-    let tuning: Tuning = text.parse().map_err(|error: crate::tuning::TuningError| error.to_string())?;
-    match transport.filter(|transport| *transport != tuning.transport) {
-        None => Ok(tuning),
-        Some(here) => {
-            let made = &tuning.transport;
-            Err(format!("it was made for {made}, but this is {here}; make one with `allhands tune`"))
-        }
-    }
 }
 
 /// Why nothing serves: what takes least memory takes too much, or what the last algorithm says.
