@@ -3,6 +3,7 @@
 use allhands_schedule::{Choice, Problem, Reduction, Topology, algorithms};
 
 use super::*;
+use crate::kernels::Type;
 
 /// Of an element's bytes the first is the factor of all affine maps that the others are the constants of: an element that is
 /// taken apart gives something else, and so do operands in another order.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernels::{Operation, Type};
 
 /// A sum of so many integers.
 fn sum(count: usize) -> RawCall {
