@@ -157,15 +157,18 @@ impl Engine {
         (0..words).map(|word| unsafe { first.add(word).read() }).collect()
     }
 
-    /// Before a program for such buffers is run for the first time: makes room for what it needs of scratch, and resolves it.
+    /// Whether a program for such buffers has been made ready; for buffers apart it is from the beginning.
     #[inline]
+    pub(crate) fn is_ready(&self, buffers: Buffers) -> bool {
+        self.shorts[buffers as usize].is_some()
+    }
+
+    /// Before a program for such buffers is run for the first time: makes room for what it needs of scratch, and resolves it.
     pub(crate) fn get_ready(&mut self, buffers: Buffers, program: &Program) {
-        if self.shorts[buffers as usize].is_none() {
-            if program.scratch > self.scratch.len() {
-                self.scratch = Buffer::new(program.scratch);
-            }
-            self.shorten(buffers, program);
+        if program.scratch > self.scratch.len() {
+            self.scratch = Buffer::new(program.scratch);
         }
+        self.shorten(buffers, program);
     }
 
     /// Begins a run.
@@ -173,7 +176,7 @@ impl Engine {
     /// # Safety
     /// Until [`step`](Engine::step) has returned `true` or [`abandon`](Engine::abandon) has returned, `input` must be readable and
     /// `output` readable and writable for as many bytes as the program says, aligned for the elements, and touched by nobody else.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) {
         self.run = self.run.wrapping_add(1);
         if self.run.is_multiple_of(SEEN_EVERY) {
@@ -191,16 +194,10 @@ impl Engine {
     }
 
     /// Goes on as far as possible without waiting; `true` at the end of the program. `patient`: whether the caller waits anyway.
-    #[inline]
     pub(crate) fn step(&mut self, program: &Program, patient: bool) -> Result<bool> {
         if self.at == 0 && self.run_short(patient) {
             return Ok(true);
         }
-        self.step_on(program, patient)
-    }
-
-    /// The same from where the run is.
-    fn step_on(&mut self, program: &Program, patient: bool) -> Result<bool> {
         while let Some(instruction) = program.code.get(self.at) {
             self.looks = 1;
             if self.execute(program, instruction)? || patient && self.look(program, instruction)? {
@@ -232,7 +229,9 @@ impl Engine {
             return self.execute(program, instruction);
         }
         match self.inlet(program, self.at) {
-            Some(&Inlet::Near { from }) if self.world.arrives_soon(from) => self.execute(program, instruction),
+            Some(&Inlet::Near { from }) if self.world.arrives_soon(self.world.node.neighbour(from)) => {
+                self.execute(program, instruction)
+            }
             _ => Ok(false),
         }
     }
@@ -342,7 +341,7 @@ impl Engine {
                 return Ok(match &mut self.sends[*index] {
                     Outlet::Letters { done, .. } => *done,
                     Outlet::Reference { to, number, .. } => match number {
-                        Some(sent) if self.world.node.settled(*to, *sent) => {
+                        Some(sent) if self.world.node.neighbour(*to).settled(*sent) => {
                             *number = None;
                             true
                         }
@@ -368,7 +367,7 @@ impl Engine {
                 if last {
                     let me = self.world.node.me();
                     let others = gathering.attendees.places.iter().filter(|&&place| place != me);
-                    others.for_each(|&place| self.world.node.wake(place));
+                    others.for_each(|&place| self.world.node.neighbour(place).wake());
                 }
                 self.gate = gate;
             }
@@ -393,7 +392,7 @@ impl Engine {
             let from = address(&self.bases, part);
             // SAFETY: the part is inside this rank's memory, and the letter has room for it.
             let fill = |at: *mut u8| unsafe { copy_run(from, at, part.len) };
-            if self.world.node.send(*to, self.key, part.len, true, fill) {
+            if self.world.node.neighbour(*to).send(self.key, part.len, true, fill) {
                 *done = true;
                 return Ok(true);
             }
@@ -470,11 +469,11 @@ impl Engine {
         let node = &self.world.node;
         match &mut self.sends[index] {
             Outlet::Letters { to, cursor, done } => {
-                let bases = &self.bases;
+                let (bases, neighbour) = (&self.bases, node.neighbour(*to));
                 loop {
                     let bytes = (message.bytes - cursor.in_all).min(node.body());
                     let last = cursor.in_all + bytes == message.bytes;
-                    if !node.send(*to, self.key, bytes, last, |at| fill(bases, message, cursor, at, bytes)) {
+                    if !neighbour.send(self.key, bytes, last, |at| fill(bases, message, cursor, at, bytes)) {
                         return false;
                     }
                     between(bytes);
@@ -485,7 +484,7 @@ impl Engine {
                 }
             }
             Outlet::Reference { to, pieces, number } => {
-                *number = node.refer(*to, self.key, pieces);
+                *number = node.neighbour(*to).refer(self.key, pieces);
                 number.is_some()
             }
             Outlet::Far(_) => true,
@@ -551,7 +550,7 @@ impl Engine {
                 return Ok(Taken::All);
             }
         };
-        let world = &*self.world;
+        let neighbour = self.world.node.neighbour(from);
         let mut cursor = self.cursor;
         let taken = loop {
             let read = |arrived: Arrived<'_>| match arrived {
@@ -562,7 +561,7 @@ impl Engine {
                 Arrived::Bytes(payload) => Err(self.unexpected(message, payload.len)),
                 Arrived::Reference(reference, reading) => self.refer(&place, &mut cursor, from, &reference, reading),
             };
-            match world.node.take(from, self.key, read) {
+            match neighbour.take(self.key, read) {
                 None => break Taken::WhatCame,
                 Some(taken) => taken?,
             }

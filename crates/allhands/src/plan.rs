@@ -127,7 +127,7 @@ impl<T: Element> Plan<T> {
     /// # Safety
     /// The input can be read and the output written for as many elements as the plan has; in place, the output for the longer of
     /// both. Aligned for the plan's elements, and not overlapping.
-    #[inline]
+    #[inline(never)]
     pub(crate) unsafe fn run_at(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;

@@ -75,9 +75,9 @@ impl Scheduled {
     ///
     /// # Safety
     /// As for [`Engine::begin`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn begin(&mut self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
-        if buffers == Buffers::InPlace {
+        if !self.engine.is_ready(buffers) {
             self.engine.get_ready(buffers, self.design.in_place()?);
         }
         // SAFETY: the caller's promise.
@@ -85,7 +85,12 @@ impl Scheduled {
         Ok(())
     }
 
-    #[inline]
+    /// See [`Engine::run_short`].
+    #[inline(always)]
+    pub(crate) fn run_short(&mut self) -> bool {
+        self.engine.run_short(true)
+    }
+
     pub(crate) fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         self.engine.step(program(&self.design, buffers), patient)
     }

@@ -11,7 +11,7 @@ use crate::gate::Gate;
 use crate::mpi_transport::Job;
 use crate::node::ladder::{Ladder, Wait};
 use crate::node::memory::Mapping;
-use crate::node::{Arrived, Chunk, Node, PeerMemory};
+use crate::node::{Arrived, Chunk, Neighbour, Node, PeerMemory};
 use crate::segment_pool::{Need, SegmentPool};
 
 /// One rank's view of all.
@@ -127,12 +127,12 @@ impl World {
         }
     }
 
-    /// Looks for a letter from a place of the node, closely and for less than a microsecond, where that is what waiting is: with a core for every
+    /// Looks for a letter from a rank of the node, closely and for less than a microsecond, where that is what waiting is: with a core for every
     /// rank, and no other thread that stands before the gate. Whether one has come.
-    #[inline]
-    pub(crate) fn arrives_soon(&self, from: usize) -> bool {
+    #[inline(never)]
+    pub(crate) fn arrives_soon(&self, neighbour: &Neighbour) -> bool {
         let keeps_the_core = !self.ladder.crowded() && !self.gate.is_wanted();
-        keeps_the_core && (0..CLOSE_LOOKS).any(|_| self.node.has_come(from))
+        keeps_the_core && (0..CLOSE_LOOKS).any(|_| neighbour.has_come())
     }
 
     /// Whether all ranks of every node of a topology share memory. Every rank finds the same.
@@ -236,8 +236,11 @@ impl World {
     /// Sends a few bytes to a neighbour while a plan is being made, waiting for room.
     pub(crate) fn tell(&self, need: &Need<'_>, to: usize, words: [u64; 2]) -> Result<()> {
         // SAFETY: a letter of sixteen bytes has room for two words.
-        let send =
-            || self.node.send(to, need.key, 16, true, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) });
+        let send = || {
+            self.node
+                .neighbour(to)
+                .send(need.key, 16, true, |at| unsafe { at.cast::<[u64; 2]>().write_unaligned(words) })
+        };
         self.making(need, to, send)
     }
 
@@ -250,7 +253,7 @@ impl World {
             Arrived::Reference(..) => unreachable!("a few bytes are never referred to"),
         };
         let ready = || {
-            *heard.borrow_mut() = self.node.take(from, need.key, read);
+            *heard.borrow_mut() = self.node.neighbour(from).take(need.key, read);
             heard.borrow().is_some()
         };
         self.making(need, from, ready)?;

@@ -1,29 +1,41 @@
 //! Programs of short messages between ranks of one node, which is what most calls of programs come to.
 //!
-//! Such a program is kept a second time, with everything resolved that does not change from run to run: [`Short`]s name the channel, where
+//! Such a program is kept a second time, with everything resolved that does not change from run to run: [`Short`]s name who it is, where
 //! in which memory, and how many bytes, and what needs nothing done there (to say that a message may come, to settle a letter) is left out.
 //! They are run from the beginning as far as letters come and find room in a moment; at the first that does not, the engine goes on with the
 //! same instruction of the program itself, as if it had executed those before. So nothing is decided here, and whoever waits does so there.
+//!
+//! What is done between a program's call and its letter, and between the other one's letter and the program's next line, is most of what such a call
+//! takes. So letters that lie in their line are dealt with on the spot, and those that have a body by functions of their own.
 
 use allhands_schedule::Combine;
 
 use super::{Engine, Inlet, Outlet, copy_run};
-use crate::node::Node;
+use crate::node::{INLINE, Neighbour, Node};
 use crate::program::{Buffers, Instruction, Message, Program, Segment};
 
 /// An instruction of a program, and what it comes to.
 pub(super) struct Short {
+    /// In the node of the engine's world; null for a copy.
+    neighbour: *const Neighbour,
+    /// What is read: the message, what is copied, or the other operand.
+    from: Place,
+    into: Place,
+    bytes: usize,
     /// Where in the program it is.
     at: usize,
-    act: Act,
+    kind: Kind,
 }
 
-enum Act {
-    Send { to: usize, from: Place, len: usize },
-    Take { from: usize, into: Place, len: usize },
-    TakeCombine { from: usize, into: Place, len: usize, side: Combine },
-    TakeWith { from: usize, other: Place, into: Place, len: usize, side: Combine },
-    Copy { from: Place, into: Place, len: usize },
+#[derive(Clone, Copy)]
+enum Kind {
+    Send,
+    Take,
+    /// What comes is combined with what is there, on this side of it.
+    TakeCombine(Combine),
+    /// It is combined with what is elsewhere.
+    TakeWith(Combine),
+    Copy,
 }
 
 /// The beginning of a run of bytes, in one of an engine's memories.
@@ -43,7 +55,7 @@ impl Place {
     #[inline(always)]
     fn address(self, bases: &[*mut u8; 4]) -> *mut u8 {
         // As in `address`: programs stay inside their memories, which nothing leaves where there are no bytes.
-        bases[self.base].wrapping_add(self.at)
+        bases[self.base % bases.len()].wrapping_add(self.at)
     }
 }
 
@@ -60,37 +72,41 @@ fn run_of(message: &Message, node: &Node) -> Option<(Place, usize)> {
 /// A whole program, if it is of short messages only; else nothing.
 pub(super) fn shortened(program: &Program, sends: &[Outlet], takes: &[Inlet], node: &Node) -> Option<Box<[Short]>> {
     let taken = |message: usize| match takes[message] {
-        Inlet::Near { from } => run_of(&program.takes[message], node).map(|(into, len)| (from, into, len)),
+        Inlet::Near { from } => {
+            run_of(&program.takes[message], node).map(|(into, bytes)| (&raw const *node.neighbour(from), into, bytes))
+        }
         Inlet::Far(_) => None,
     };
     let mut shorts = Vec::with_capacity(program.code.len());
     for (at, instruction) in program.code.iter().enumerate() {
-        let act = match instruction {
+        shorts.push(match instruction {
             // Nothing to be done for letters.
             Instruction::Post(message) if matches!(takes[*message], Inlet::Near { .. }) => continue,
             Instruction::Settle(message) if matches!(sends[*message], Outlet::Letters { .. }) => continue,
             Instruction::Send(message) => {
                 let Outlet::Letters { to, .. } = sends[*message] else { return None };
-                let (from, len) = run_of(&program.sends[*message], node)?;
-                Act::Send { to, from, len }
+                let (from, bytes) = run_of(&program.sends[*message], node)?;
+                Short { neighbour: node.neighbour(to), from, into: Place::NOWHERE, bytes, at, kind: Kind::Send }
             }
             Instruction::Take(message) => {
-                let (from, into, len) = taken(*message)?;
-                Act::Take { from, into, len }
+                let (neighbour, into, bytes) = taken(*message)?;
+                Short { neighbour, from: Place::NOWHERE, into, bytes, at, kind: Kind::Take }
             }
             Instruction::TakeCombine(message, side) => {
-                let (from, into, len) = taken(*message)?;
-                Act::TakeCombine { from, into, len, side: *side }
+                let (neighbour, into, bytes) = taken(*message)?;
+                Short { neighbour, from: into, into, bytes, at, kind: Kind::TakeCombine(*side) }
             }
             Instruction::TakeWith { message, others, side } => {
-                let (from, into, len) = taken(*message)?;
+                let (neighbour, into, bytes) = taken(*message)?;
                 let [other] = &others[..] else { return None };
-                Act::TakeWith { from, other: Place::of(other), into, len, side: *side }
+                Short { neighbour, from: Place::of(other), into, bytes, at, kind: Kind::TakeWith(*side) }
             }
-            Instruction::Copy { from, to } => Act::Copy { from: Place::of(from), into: Place::of(to), len: from.len },
+            Instruction::Copy { from, to } => {
+                let (neighbour, bytes) = (std::ptr::null(), from.len);
+                Short { neighbour, from: Place::of(from), into: Place::of(to), bytes, at, kind: Kind::Copy }
+            }
             _ => return None,
-        };
-        shorts.push(Short { at, act });
+        });
     }
     Some(shorts.into())
 }
@@ -98,40 +114,41 @@ pub(super) fn shortened(program: &Program, sends: &[Outlet], takes: &[Inlet], no
 impl Engine {
     /// At the beginning of a run: executes what comes and finds room in a moment; whether that was all. `patient`: as for
     /// [`step`](Engine::step).
-    #[inline]
-    pub(super) fn run_short(&mut self, patient: bool) -> bool {
+    #[inline(always)]
+    pub(crate) fn run_short(&mut self, patient: bool) -> bool {
         let Some(shorts) = &self.shorts[self.buffers as usize] else { return false };
-        let (node, bases) = (&self.world.node, &self.bases);
+        if shorts.is_empty() {
+            return false;
+        }
         for short in shorts {
+            let Short { bytes, kind, .. } = *short;
+            let (from, into) = (short.from.address(&self.bases), short.into.address(&self.bases));
+            // SAFETY: it lies in the world that the engine holds; not looked at by a copy, which has none.
+            let neighbour = || unsafe { &*short.neighbour };
             // SAFETY: runs of bytes are inside this rank's memories, as the program was promised; a letter has as many bytes as its message.
             let done = unsafe {
-                match short.act {
-                    Act::Send { to, from, len } => {
-                        node.send(to, self.key, len, true, |at| copy_run(from.address(bases), at, len))
-                    }
-                    Act::Take { from, into, len } => self.take_short(patient, from, len, |begin, letter, len| {
-                        copy_run(letter, into.address(bases).wrapping_add(begin), len);
-                    }),
-                    Act::TakeCombine { from, into, len, side } => {
-                        self.take_short(patient, from, len, |begin, letter, len| {
-                            self.reducer().combine(letter, into.address(bases).wrapping_add(begin), len, side);
-                        })
-                    }
-                    Act::TakeWith { from, other, into, len, side } => {
-                        self.take_short(patient, from, len, |begin, letter, len| {
-                            let other = other.address(bases).wrapping_add(begin).cast_const();
-                            let (left, right) = if side == Combine::After { (letter, other) } else { (other, letter) };
-                            self.reducer().combine_into(left, right, into.address(bases).wrapping_add(begin), len);
-                        })
-                    }
-                    Act::Copy { from, into, len } => {
-                        let (from, into) = (from.address(bases), into.address(bases));
-                        match len {
+                match kind {
+                    Kind::Copy => {
+                        match bytes {
                             8 => into.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
-                            len => std::ptr::copy(from, into, len),
+                            bytes => std::ptr::copy(from, into, bytes),
                         }
                         true
                     }
+                    Kind::Send if bytes <= INLINE => {
+                        neighbour().send_line(self.key, bytes, |line| copy_run(from, line, bytes))
+                    }
+                    Kind::Send => self.send_body(neighbour(), from, bytes),
+                    _ if !self.comes(neighbour(), patient) => false,
+                    kind if bytes <= INLINE => match neighbour().line(self.key, bytes) {
+                        None => false,
+                        Some(letter) => {
+                            self.put_short(kind, letter, from, into, bytes);
+                            neighbour().line_taken();
+                            true
+                        }
+                    },
+                    kind => self.take_body(neighbour(), kind, from, into, bytes),
                 }
             };
             if !done {
@@ -139,25 +156,59 @@ impl Engine {
                 return false;
             }
         }
-        let through = !shorts.is_empty();
-        if through {
-            self.at = usize::MAX;
-        }
-        through
+        self.at = usize::MAX;
+        true
     }
 
-    /// Hands all of a message that has come, or comes in a moment, to `place`, in [stretches](crate::node::Payload::each); whether there was one.
+    /// Whether a letter has come, or comes in a moment.
     #[inline(always)]
-    fn take_short(
+    fn comes(&self, neighbour: &Neighbour, patient: bool) -> bool {
+        neighbour.has_come() || patient && self.world.arrives_soon(neighbour)
+    }
+
+    /// # Safety
+    /// So many bytes can be read.
+    #[inline(never)]
+    unsafe fn send_body(&self, neighbour: &Neighbour, from: *const u8, bytes: usize) -> bool {
+        // SAFETY: the caller's promise; the letter has room for them.
+        neighbour.send(self.key, bytes, true, |body| unsafe { copy_run(from, body, bytes) })
+    }
+
+    /// # Safety
+    /// As for [`put_short`](Engine::put_short).
+    #[inline(never)]
+    unsafe fn take_body(
         &self,
-        patient: bool,
-        from: usize,
-        len: usize,
-        place: impl Fn(usize, *const u8, usize) + Copy,
+        neighbour: &Neighbour,
+        kind: Kind,
+        from: *const u8,
+        into: *mut u8,
+        bytes: usize,
     ) -> bool {
-        let (world, node) = (&*self.world, &self.world.node);
-        let take = || node.take_whole(from, self.key, len, |payload| payload.each(place));
-        take() || patient && world.arrives_soon(from) && take()
+        let Some(letter) = neighbour.whole(self.key, bytes) else { return false };
+        letter.payload().each(|begin, letter, len| {
+            // SAFETY: the caller's promise, of a part of the bytes.
+            unsafe { self.put_short(kind, letter, from.wrapping_add(begin), into.wrapping_add(begin), len) };
+        });
+        neighbour.give_back(letter.body, false);
+        true
+    }
+
+    /// Puts what has come where it belongs.
+    ///
+    /// # Safety
+    /// So many bytes can be read from the letter and, where they are combined with others, from there, and written.
+    #[inline(always)]
+    unsafe fn put_short(&self, kind: Kind, letter: *const u8, from: *const u8, into: *mut u8, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match kind {
+                Kind::TakeCombine(side) => self.reducer().combine(letter, into, bytes, side),
+                Kind::TakeWith(Combine::After) => self.reducer().combine_into(letter, from, into, bytes),
+                Kind::TakeWith(_) => self.reducer().combine_into(from, letter, into, bytes),
+                _ => copy_run(letter, into, bytes),
+            }
+        }
     }
 
     /// Resolves a program for such buffers before its first run, once.

@@ -262,7 +262,7 @@ impl Wire for Letters<'_> {
         let buffer = &buffer[..bytes];
         // SAFETY: the letter has room for as many bytes, which are not in the buffer.
         let fill = |at: *mut u8| unsafe { at.copy_from_nonoverlapping(buffer.as_ptr(), bytes) };
-        self.wait(|| self.world.node.send(self.place, self.key, bytes, true, fill))
+        self.wait(|| self.world.node.neighbour(self.place).send(self.key, bytes, true, fill))
     }
 
     fn receive(&self, buffer: &mut [u8]) -> Result<usize> {
@@ -279,7 +279,7 @@ impl Wire for Letters<'_> {
             Arrived::Reference(..) => unreachable!("a letter that fits is never referred to"),
         };
         self.wait(|| {
-            came = self.world.node.take(self.place, self.key, &mut read);
+            came = self.world.node.neighbour(self.place).take(self.key, &mut read);
             came.is_some()
         })?;
         Ok(came.expect("waited for"))

@@ -81,6 +81,10 @@ macro_rules! compiled_for {
         /// As [`Kernel`], on a CPU of this level.
         #[target_feature(enable = $features)]
         unsafe fn $accumulate<C: Combine>(from: *const u8, into: *mut u8, count: usize) {
+            if count == 1 {
+                // SAFETY: the caller's promise. Before anything that only a loop needs.
+                return unsafe { accumulate::<C>(from, into, 1) };
+            }
             let head = head::<C>(into, count, $vector);
             let bytes = head * size_of::<C::Item>() * C::PARTS;
             // SAFETY: the caller's promise, passed on for the first elements and for the others.
@@ -96,6 +100,10 @@ macro_rules! compiled_for {
         /// As [`Kernel3`], on a CPU of this level.
         #[target_feature(enable = $features)]
         unsafe fn $combine<C: Combine>(left: *const u8, right: *const u8, into: *mut u8, count: usize) {
+            if count == 1 {
+                // SAFETY: as above.
+                return unsafe { combine::<C>(left, right, into, 1) };
+            }
             let head = head::<C>(into, count, $vector);
             let bytes = head * size_of::<C::Item>() * C::PARTS;
             // SAFETY: as above.

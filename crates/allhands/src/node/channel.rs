@@ -36,7 +36,9 @@
 //! running receiver always stores, also when it unwinds; a process that is gone reads no more. So when the sender returns, nobody reads its memory. The state
 //! carries the number of the reference, so that a letter put aside cannot be taken for a later one.
 
-use super::shelf::{BODIES, Payload, SPARE, Shelf, own_soon};
+use std::cell::Cell;
+
+use super::shelf::{BODIES, Payload, SPARE, Shelf, own_line_soon};
 use super::sync::{AtomicU8, AtomicU32, Ordering, UnsafeCell, spin_loop, yield_now};
 
 #[cfg(not(loom))]
@@ -80,22 +82,22 @@ struct Slot {
     line: UnsafeCell<[u32; 3 + INLINE / 4]>,
 }
 
-/// The sender's side of a channel.
-#[derive(Clone, Copy, Debug, Default)]
+/// The sender's side of a channel. Cells, each of which is written when it changes: a copy of all of them would be read before it is there.
+#[derive(Debug, Default)]
 pub(crate) struct Outgoing {
-    sent: u32,
+    sent: Cell<u32>,
     /// What the receiver had consumed when last looked.
-    seen: u32,
+    seen: Cell<u32>,
     /// How many bodies it had given back, which are on the shelf.
-    fetched: u32,
-    referred: u32,
+    fetched: Cell<u32>,
+    referred: Cell<u32>,
 }
 
 /// The receiver's side.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Incoming {
-    taken: u32,
-    given: u32,
+    taken: Cell<u32>,
+    given: Cell<u32>,
 }
 
 /// A letter that has arrived.
@@ -106,6 +108,16 @@ pub(crate) struct Letter {
     pub(crate) length: u32,
     pub(crate) payload: *const u8,
     pub(crate) body: Option<Body>,
+}
+
+/// What lies in a letter's line: all of it but for a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) key: u64,
+    /// As in [`Letter`].
+    pub(crate) length: u32,
+    /// Where the payload is, or the body's number.
+    pub(crate) inside: *const u8,
 }
 
 /// The body that a letter came in.
@@ -149,22 +161,23 @@ impl Channel {
 
     /// Whether there is room for a letter, in a body if it is a long one.
     #[inline]
-    pub(crate) fn room(&self, outgoing: &mut Outgoing, shelf: &Shelf, long: bool) -> bool {
-        let next = outgoing.sent.wrapping_add(1);
-        let free = |consumed: u32| next.wrapping_sub(consumed) <= SLOTS as u32;
-        if !free(outgoing.seen) || long && shelf.is_empty() {
+    pub(crate) fn room(&self, outgoing: &Outgoing, shelf: &Shelf, long: bool) -> bool {
+        let next = outgoing.sent.get().wrapping_add(1);
+        let free = || next.wrapping_sub(outgoing.seen.get()) <= SLOTS as u32 && !(long && shelf.is_empty());
+        free() || {
             self.look(outgoing, shelf);
+            free()
         }
-        free(outgoing.seen) && !(long && shelf.is_empty())
     }
 
     /// Looks how far the receiver is, and fetches what it has given back.
-    fn look(&self, outgoing: &mut Outgoing, shelf: &Shelf) {
-        outgoing.seen = self.back.consumed.load(Ordering::Acquire);
+    #[inline(never)]
+    fn look(&self, outgoing: &Outgoing, shelf: &Shelf) {
+        outgoing.seen.set(self.back.consumed.load(Ordering::Acquire));
         let given = self.back.given.load(Ordering::Acquire);
-        let new = (0..given.wrapping_sub(outgoing.fetched)).map(|later| outgoing.fetched.wrapping_add(later));
+        let before = outgoing.fetched.replace(given);
+        let new = (0..given.wrapping_sub(before)).map(|later| before.wrapping_add(later));
         shelf.fetch(new.map(|count| self.back.returned[count as usize % RETURNED].load(Ordering::Relaxed)));
-        outgoing.fetched = given;
     }
 
     /// Sends a letter whose payload `fill` writes. `ahead`: how many bytes the next one will have, if it is a long one and there is time until
@@ -172,33 +185,52 @@ impl Channel {
     ///
     /// # Safety
     /// The sender calls it when there is [`room`](Channel::room). The payload fits into a body, and is a reference only if it needs none.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn send(
         &self,
-        outgoing: &mut Outgoing,
+        outgoing: &Outgoing,
         shelf: &Shelf,
         key: u64,
         length: u32,
         ahead: usize,
         fill: impl FnOnce(*mut u8),
     ) {
-        let number = outgoing.sent.wrapping_add(1);
-        outgoing.sent = number;
-        let long = is_long(length);
+        if !is_long(length) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.send_line(outgoing, key, length, fill) };
+        }
+        let body = shelf.take().expect("there is room");
+        // Before the line, which the receiver has looked at: stores are seen in order, and that one takes a while.
+        fill(shelf.at(body));
+        let number = |line: *mut u8| {
+            // SAFETY: the first word of the payload, which has room for several.
+            unsafe { line.cast::<u32>().write(body.into()) };
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.send_line(outgoing, key, length, number) };
+        if ahead > 0 {
+            // What came back lies on top; the next letter would look for it otherwise.
+            if outgoing.sent.get().wrapping_sub(outgoing.seen.get()) >= SLOTS as u32 {
+                self.look(outgoing, shelf);
+            }
+            shelf.ask_for_next(ahead.min(SOON));
+        }
+    }
+
+    /// Sends a letter of which `fill` writes what lies in the line.
+    ///
+    /// # Safety
+    /// As for [`send`](Channel::send).
+    #[inline(always)]
+    pub(crate) unsafe fn send_line(&self, outgoing: &Outgoing, key: u64, length: u32, fill: impl FnOnce(*mut u8)) {
+        let number = outgoing.sent.get().wrapping_add(1);
+        outgoing.sent.set(number);
         let slot = self.slot(number);
         slot.line.with_mut(|line| {
             let line = line.cast::<u32>();
             // SAFETY: the slot is free: the receiver has stored `consumed` after its last read; the words are inside the line.
             unsafe {
-                match long {
-                    true => {
-                        let body = shelf.take().expect("there is room");
-                        // Before the line, which the receiver has looked at: stores are seen in order, and that one takes a while.
-                        fill(shelf.at(body));
-                        line.add(3).write(body.into());
-                    }
-                    false => fill(line.add(3).cast()),
-                }
+                fill(line.add(3).cast());
                 line.write(length);
                 line.add(1).cast::<u64>().write_unaligned(key);
             }
@@ -206,21 +238,17 @@ impl Channel {
         slot.seq.store(number, Ordering::Release);
         // The receiver read these lines last: they are to be ours by the time the next letter is written, which is then visible at once.
         let next = std::ptr::from_ref(self.slot(number.wrapping_add(1))).cast::<u8>();
+        own_line_soon(next);
         // The next letter is often as long.
-        own_soon(next, if length > 48 && !long { 128 } else { 64 });
-        if long && ahead > 0 {
-            // What came back lies on top; the next letter would look for it otherwise.
-            if outgoing.sent.wrapping_sub(outgoing.seen) >= SLOTS as u32 {
-                self.look(outgoing, shelf);
-            }
-            shelf.ask_for_next(ahead.min(SOON));
+        if length > 48 && !is_long(length) {
+            own_line_soon(next.wrapping_add(64));
         }
     }
 
     /// Whether the next letter has arrived.
     #[inline]
     pub(crate) fn has_come(&self, incoming: &Incoming) -> bool {
-        let number = incoming.taken.wrapping_add(1);
+        let number = incoming.taken.get().wrapping_add(1);
         self.slot(number).seq.load(Ordering::Acquire) == number
     }
 
@@ -228,22 +256,33 @@ impl Channel {
     ///
     /// # Safety
     /// The receiver calls it. The letter's payload is readable until [`consume`](Channel::consume).
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn next(&self, incoming: &Incoming, shelf: &Shelf) -> Option<Letter> {
+        // SAFETY: the caller's promise.
+        let Line { key, length, inside } = unsafe { self.next_line(incoming) }?;
+        // SAFETY: of a long letter the first word of the line is the body's number.
+        let number = || unsafe { inside.cast::<u32>().read() } as u8;
+        let body = is_long(length).then(|| Body { number: number(), kept: shelf.wants(length as usize) });
+        let payload = body.map_or(inside, |body| shelf.at(body.number).cast_const());
+        Some(Letter { key, length, payload, body })
+    }
+
+    /// What lies in the line of the next letter, if that has arrived.
+    ///
+    /// # Safety
+    /// As for [`next`](Channel::next).
+    #[inline(always)]
+    pub(crate) unsafe fn next_line(&self, incoming: &Incoming) -> Option<Line> {
         if !self.has_come(incoming) {
             return None;
         }
-        let slot = self.slot(incoming.taken.wrapping_add(1));
+        let slot = self.slot(incoming.taken.get().wrapping_add(1));
         Some(slot.line.with(|line| {
             let line = line.cast::<u32>();
             // SAFETY: the sender wrote the line before `seq`, and does not touch it again before `consumed` says so.
             unsafe {
-                let length = line.read();
-                let inside = line.add(3);
-                let body =
-                    is_long(length).then(|| Body { number: inside.read() as u8, kept: shelf.wants(length as usize) });
-                let payload = body.map_or(inside.cast(), |body| shelf.at(body.number).cast_const());
-                Letter { key: line.add(1).cast::<u64>().read_unaligned(), length, payload, body }
+                let key = line.add(1).cast::<u64>().read_unaligned();
+                Line { key, length: line.read(), inside: line.add(3).cast() }
             }
         }))
     }
@@ -251,7 +290,7 @@ impl Channel {
     /// Asks for the next letter's line while this one is being read: only with it is known where the payload lies.
     #[inline]
     pub(crate) fn look_ahead(&self, incoming: &Incoming) {
-        let line = std::ptr::from_ref(self.slot(incoming.taken.wrapping_add(2)));
+        let line = std::ptr::from_ref(self.slot(incoming.taken.get().wrapping_add(2)));
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
         // SAFETY: a hint, which changes nothing that can be seen.
         unsafe {
@@ -264,22 +303,25 @@ impl Channel {
     /// Gives back the slot of the letter that was read, which may be `part` of a long message, and keeps its body or gives it back; whether the
     /// sender, which may wait for either, is to be woken.
     #[inline]
-    pub(crate) fn consume(&self, incoming: &mut Incoming, shelf: &Shelf, body: Option<Body>, part: bool) -> bool {
-        incoming.taken = incoming.taken.wrapping_add(1);
+    pub(crate) fn consume(&self, incoming: &Incoming, shelf: &Shelf, body: Option<Body>, part: bool) -> bool {
+        let taken = incoming.taken.get().wrapping_add(1);
+        incoming.taken.set(taken);
         let mut wake = false;
         match body {
             Some(body) if body.kept => shelf.keep(body.number),
             Some(body) => {
-                self.back.returned[incoming.given as usize % RETURNED].store(body.number, Ordering::Relaxed);
-                incoming.given = incoming.given.wrapping_add(1);
-                self.back.given.store(incoming.given, Ordering::Release);
-                wake = (incoming.given as usize).is_multiple_of(SPARE);
+                let before = incoming.given.get();
+                let given = before.wrapping_add(1);
+                incoming.given.set(given);
+                self.back.returned[before as usize % RETURNED].store(body.number, Ordering::Relaxed);
+                self.back.given.store(given, Ordering::Release);
+                wake = (given as usize).is_multiple_of(SPARE);
             }
             None => {}
         }
-        let half = (incoming.taken as usize).is_multiple_of(SLOTS / 2);
+        let half = (taken as usize).is_multiple_of(SLOTS / 2);
         if half || part {
-            self.back.consumed.store(incoming.taken, Ordering::Release);
+            self.back.consumed.store(taken, Ordering::Release);
         }
         wake || half
     }
@@ -290,13 +332,13 @@ impl Channel {
     }
 
     /// Publishes a reference, for the letter to be sent next; none while too many are under way.
-    pub(crate) fn refer(&self, outgoing: &mut Outgoing) -> Option<u32> {
-        let number = (outgoing.referred + 1) & (u32::MAX >> 2);
+    pub(crate) fn refer(&self, outgoing: &Outgoing) -> Option<u32> {
+        let number = (outgoing.referred.get() + 1) & (u32::MAX >> 2);
         let state = self.reference(number);
         if matches!(state.load(Ordering::Acquire) & 3, PUBLISHED | READING) {
             return None;
         }
-        outgoing.referred = number;
+        outgoing.referred.set(number);
         state.store(number << 2 | PUBLISHED, Ordering::Release);
         Some(number)
     }
@@ -369,19 +411,19 @@ mod models {
             let sender = thread::spawn({
                 let channel = channel.clone();
                 move || {
-                    let (mut outgoing, shelf) = (Outgoing::default(), Shelf::nowhere(0));
+                    let (outgoing, shelf) = (Outgoing::default(), Shelf::nowhere(0));
                     for number in 1..=3u64 {
-                        while !channel.room(&mut outgoing, &shelf, false) {
+                        while !channel.room(&outgoing, &shelf, false) {
                             thread::yield_now();
                         }
                         // SAFETY: there is room, and eight bytes fit into the line.
                         unsafe {
-                            channel.send(&mut outgoing, &shelf, 99, 8, 0, |to| to.cast::<u64>().write(number * 10));
+                            channel.send(&outgoing, &shelf, 99, 8, 0, |to| to.cast::<u64>().write(number * 10));
                         }
                     }
                 }
             });
-            let (mut incoming, shelf) = (Incoming::default(), Shelf::nowhere(1));
+            let (incoming, shelf) = (Incoming::default(), Shelf::nowhere(1));
             for number in 1..=3u64 {
                 let letter = loop {
                     // SAFETY: this thread receives.
@@ -396,7 +438,7 @@ mod models {
                     unsafe { line.cast::<u32>().add(3).cast::<u64>().read_unaligned() }
                 });
                 assert_eq!((letter.key, letter.length, value), (99, 8, number * 10));
-                channel.consume(&mut incoming, &shelf, None, false);
+                channel.consume(&incoming, &shelf, None, false);
             }
             sender.join().unwrap();
         });
@@ -414,22 +456,22 @@ mod models {
         fn exchange(&self, mut to_send: u64, mut to_take: u64) {
             let Side { mine, channels, bodies } = self;
             let (ours, theirs) = (&channels[*mine], &channels[1 - *mine]);
-            let (mut outgoing, mut incoming, shelf) = (Outgoing::default(), Incoming::default(), Shelf::nowhere(*mine));
+            let (outgoing, incoming, shelf) = (Outgoing::default(), Incoming::default(), Shelf::nowhere(*mine));
             let number = |at: *const u8| at.addr() - shelf.at(0).addr();
             while to_send + to_take > 0 {
                 let mut stuck = true;
-                if to_send > 0 && ours.room(&mut outgoing, &shelf, true) {
+                if to_send > 0 && ours.room(&outgoing, &shelf, true) {
                     // SAFETY: what the protocol promises; loom checks that nobody else uses the body.
                     let fill = |at: *mut u8| bodies[number(at)].with_mut(|body| unsafe { *body = to_send });
                     // SAFETY: there is room.
-                    unsafe { ours.send(&mut outgoing, &shelf, 9, 2048, 0, fill) };
+                    unsafe { ours.send(&outgoing, &shelf, 9, 2048, 0, fill) };
                     (to_send, stuck) = (to_send - 1, false);
                 }
                 // SAFETY: this thread receives.
                 if let Some(letter) = unsafe { theirs.next(&incoming, &shelf) } {
                     // SAFETY: as for the fill.
                     bodies[number(letter.payload)].with(|body| assert_eq!(unsafe { *body }, to_take));
-                    theirs.consume(&mut incoming, &shelf, letter.body, true);
+                    theirs.consume(&incoming, &shelf, letter.body, true);
                     (to_take, stuck) = (to_take - 1, false);
                 }
                 if stuck {
@@ -468,8 +510,8 @@ mod models {
         loom::model(|| {
             let channel = channel();
             let memory = Arc::new(UnsafeCell::new(7u64));
-            let mut outgoing = Outgoing::default();
-            let number = channel.refer(&mut outgoing).unwrap();
+            let outgoing = Outgoing::default();
+            let number = channel.refer(&outgoing).unwrap();
             let receiver = thread::spawn({
                 let (channel, memory) = (channel.clone(), memory.clone());
                 move || {
@@ -503,15 +545,15 @@ mod tests {
         let begin = u32::MAX - 5 * SLOTS as u32;
         let channel = channel();
         channel.back.consumed.store(begin, Ordering::Relaxed);
-        let mut outgoing = Outgoing { sent: begin, seen: begin, ..Outgoing::default() };
-        let mut incoming = Incoming { taken: begin, ..Incoming::default() };
+        let outgoing = Outgoing { sent: begin.into(), seen: begin.into(), ..Outgoing::default() };
+        let incoming = Incoming { taken: begin.into(), ..Incoming::default() };
         let (shelf, theirs) = (Shelf::nowhere(0), Shelf::nowhere(1));
         let (mut sent, mut taken) = (0u64, 0u64);
         while taken < 20 * SLOTS as u64 {
             // As many as fit, then fewer than that.
-            while channel.room(&mut outgoing, &shelf, false) {
+            while channel.room(&outgoing, &shelf, false) {
                 // SAFETY: there is room, and eight bytes fit into the line.
-                unsafe { channel.send(&mut outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(sent)) };
+                unsafe { channel.send(&outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(sent)) };
                 sent += 1;
             }
             assert!(sent - taken <= SLOTS as u64, "a letter was overwritten");
@@ -520,14 +562,14 @@ mod tests {
                 let Some(letter) = (unsafe { channel.next(&incoming, &theirs) }) else { break };
                 // SAFETY: as above.
                 assert_eq!(unsafe { letter.payload.cast::<u64>().read_unaligned() }, taken);
-                channel.consume(&mut incoming, &theirs, None, taken % 3 == 0);
+                channel.consume(&incoming, &theirs, None, taken % 3 == 0);
                 taken += 1;
             }
         }
-        assert!(outgoing.sent < begin);
+        assert!(outgoing.sent.get() < begin);
         // An empty channel has nothing to give, whatever was in its slots before.
         while unsafe { channel.next(&incoming, &theirs) }.is_some() {
-            channel.consume(&mut incoming, &theirs, None, false);
+            channel.consume(&incoming, &theirs, None, false);
             taken += 1;
         }
         assert_eq!(sent, taken);
@@ -539,19 +581,19 @@ mod tests {
         for before in 0..3 * SLOTS {
             for part in [true, false] {
                 let channel = channel();
-                let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+                let (outgoing, incoming) = (Outgoing::default(), Incoming::default());
                 let (shelf, theirs) = (Shelf::nowhere(0), Shelf::nowhere(1));
-                let mut send = || {
-                    let room = channel.room(&mut outgoing, &shelf, false);
+                let send = || {
+                    let room = channel.room(&outgoing, &shelf, false);
                     if room {
                         // SAFETY: there is room, and eight bytes fit into the line.
-                        unsafe { channel.send(&mut outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(0)) };
+                        unsafe { channel.send(&outgoing, &shelf, 9, 8, 0, |to| to.cast::<u64>().write(0)) };
                     }
                     room
                 };
                 for _ in 0..before {
                     assert!(send());
-                    channel.consume(&mut incoming, &theirs, None, part);
+                    channel.consume(&incoming, &theirs, None, part);
                 }
                 let room = (0..=SLOTS).take_while(|_| send()).count();
                 let short_of = if part { 0 } else { before % (SLOTS / 2) };
@@ -563,10 +605,10 @@ mod tests {
     #[test]
     fn references_are_numbered_beyond_the_last_number() {
         let channel = channel();
-        let mut outgoing = Outgoing { referred: (u32::MAX >> 2) - 40, ..Outgoing::default() };
+        let outgoing = Outgoing { referred: ((u32::MAX >> 2) - 40).into(), ..Outgoing::default() };
         let mut last = None;
         for round in 0..100 {
-            let number = channel.refer(&mut outgoing).unwrap();
+            let number = channel.refer(&outgoing).unwrap();
             assert!(!channel.settled(number));
             if round % 3 == 0 {
                 channel.revoke(number, || false);
@@ -578,16 +620,16 @@ mod tests {
             assert!(channel.settled(number) && last != Some(number));
             last = Some(number);
         }
-        assert!(outgoing.referred < 100);
+        assert!(outgoing.referred.get() < 100);
         // No more at once than there are places for.
-        let all: Vec<Option<u32>> = (0..=REFERENCES).map(|_| channel.refer(&mut outgoing)).collect();
+        let all: Vec<Option<u32>> = (0..=REFERENCES).map(|_| channel.refer(&outgoing)).collect();
         assert!(all[..REFERENCES].iter().all(Option::is_some) && all[REFERENCES].is_none());
     }
 
     #[test]
     fn a_reader_that_is_gone_is_not_waited_for() {
         let channel = channel();
-        let number = channel.refer(&mut Outgoing::default()).unwrap();
+        let number = channel.refer(&Outgoing::default()).unwrap();
         std::mem::forget(channel.begin(number).unwrap());
         let mut asked = 0;
         channel.revoke(number, || {

@@ -149,12 +149,12 @@ impl Payload {
 
 /// Asks for lines that another core has, to be ours by the time they are read and written.
 #[inline]
-pub(crate) fn own_soon(at: *const u8, bytes: usize) {
+fn own_soon(at: *const u8, bytes: usize) {
     (0..bytes).step_by(64).for_each(|line| own_line_soon(at.wrapping_add(line)));
 }
 
 #[inline]
-fn own_line_soon(line: *const u8) {
+pub(crate) fn own_line_soon(line: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: a hint, which changes nothing that can be seen; processors without it do nothing.
     unsafe {
@@ -204,7 +204,7 @@ mod tests {
 
         /// Sends a letter; whether there was room.
         fn send(&mut self, rank: usize, long: bool) -> bool {
-            let (channel, shelf, outgoing) = (&self.channels[rank], &self.shelves[rank], &mut self.outgoing[rank]);
+            let (channel, shelf, outgoing) = (&self.channels[rank], &self.shelves[rank], &self.outgoing[rank]);
             let room = channel.room(outgoing, shelf, long);
             if room {
                 let (words, number) = (if long { EACH / 8 } else { 1 }, self.sent[rank]);
@@ -220,7 +220,7 @@ mod tests {
 
         /// Takes the other one's next letter, if there is one, and checks it; whether there was.
         fn take(&mut self, rank: usize) -> bool {
-            let (channel, shelf, incoming) = (&self.channels[1 - rank], &self.shelves[rank], &mut self.incoming[rank]);
+            let (channel, shelf, incoming) = (&self.channels[1 - rank], &self.shelves[rank], &self.incoming[rank]);
             // SAFETY: this rank receives.
             let Some(letter) = (unsafe { channel.next(incoming, shelf) }) else { return false };
             let mut read = 0;

@@ -57,19 +57,18 @@ pub(super) unsafe fn run(
         return Err(rank.give_up(core.scope, error));
     }
     let running = Running(core);
-    match running.0.step(buffers, true) {
-        Ok(true) => {
-            std::mem::forget(running);
-            Ok(())
-        }
-        begun => complete(running, rank, buffers, begun),
+    if running.0.run_short() {
+        std::mem::forget(running);
+        return Ok(());
     }
+    complete(running, rank, buffers)
 }
 
 /// Runs to its end what has begun.
 #[inline(never)]
-fn complete(running: Running<'_>, rank: &RankState, buffers: Buffers, begun: Result<bool>) -> Result<()> {
-    let (scope, mut outcome) = (running.0.scope, begun);
+fn complete(running: Running<'_>, rank: &RankState, buffers: Buffers) -> Result<()> {
+    let scope = running.0.scope;
+    let mut outcome = running.0.step(buffers, true);
     if matches!(outcome, Ok(false)) {
         let signature = running.0.signature.clone();
         let core = RefCell::new(&mut *running.0);

@@ -136,7 +136,15 @@ impl PlanState {
         }
     }
 
-    #[inline]
+    /// At the beginning of a run that somebody waits for: see [`Engine::run_short`](crate::engine::Engine::run_short).
+    #[inline(always)]
+    pub(super) fn run_short(&mut self) -> bool {
+        match &mut self.means {
+            Means::Schedule(scheduled) => scheduled.run_short(),
+            Means::Library(_) => false,
+        }
+    }
+
     pub(super) fn step(&mut self, buffers: Buffers, patient: bool) -> Result<bool> {
         match &mut self.means {
             Means::Schedule(scheduled) => scheduled.step(buffers, patient),

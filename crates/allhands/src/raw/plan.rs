@@ -73,6 +73,7 @@ impl RawPlan {
     ///
     /// # Safety
     /// As for [`run`](RawPlan::run), for the longer of both.
+    #[inline]
     pub unsafe fn run_in_place(&mut self, buffer: *mut u8) -> Result<()> {
         self.check()?;
         // SAFETY: the caller's promise.

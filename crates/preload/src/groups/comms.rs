@@ -159,7 +159,7 @@ impl<Q: Default> Comms<Q> {
         while let Some(member) = next() {
             self.observers.forget(&member.comm);
             if let Some(group) = member.made() {
-                lock(group).learned(&mut lock(&self.lessons));
+                group.lock().learned(&mut lock(&self.lessons));
             }
             let Some(left) = Arc::into_inner(member).and_then(Member::end) else { continue };
             let mut remains = lock(&self.remains);

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use allhands::raw::{Fellows, RawComm};
 use allhands_call::{Communicator, Neighborhood, Reason, Unserved};
-use allhands_mpi::Mpi;
+use allhands_mpi::{Mpi, ThreadLevel};
 
 use super::group::{Group, Remains};
 use crate::job::waiting;
-use allhands_call::locks::{lock, try_lock};
+use allhands_call::locks::{Held, OneCall, lock};
 
 /// A communicator of the program.
 pub(crate) struct Member<Q> {
@@ -22,7 +22,7 @@ pub(crate) struct Member<Q> {
     /// What ours for it may begin with.
     remains: Mutex<Option<Remains>>,
     /// Ours for it, made when it is needed; or why there is none, the same on every rank.
-    ours: OnceLock<Result<Mutex<Group<Q>>, Reason>>,
+    ours: OnceLock<Result<OneCall<Group<Q>>, Reason>>,
     /// Whether a non-blocking or persistent collective was called on it, or on what it was made from; the same on every rank at the
     /// same call.
     pub(crate) has_requests: AtomicBool,
@@ -86,16 +86,19 @@ impl<Q: Default> Member<Q> {
 
     /// Ours for it. Collective the first time.
     #[inline]
-    pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<MutexGuard<'_, Group<Q>>, Unserved> {
+    pub(crate) fn group(&self, mpi: &'static Mpi) -> Result<Held<'_, Group<Q>>, Unserved> {
         let ours = self.ours.get_or_init(|| {
             let joined = waiting(|| match self.derived()? {
                 Some(group) => Ok(group),
                 None => Ok(Group::new(self.comm.join(mpi)?)),
             });
-            joined.map(Mutex::new).map_err(|why: Cow<'static, str>| Reason::NotJoined(why.into()))
+            let several = mpi.query_thread().is_ok_and(|level| level >= ThreadLevel::Multiple);
+            // SAFETY: below that level MPI asks programs to make their calls one after the other, and a thread of ours comes at that level only.
+            let one_call = |group| unsafe { OneCall::new(group, several) };
+            joined.map(one_call).map_err(|why: Cow<'static, str>| Reason::NotJoined(why.into()))
         });
         match ours {
-            Ok(group) => Ok(lock(group)),
+            Ok(group) => Ok(group.lock()),
             Err(reason) => Err(reason.clone().into()),
         }
     }
@@ -115,7 +118,7 @@ impl<Q: Default> Member<Q> {
     /// What is left of it when it is gone.
     pub(super) fn end(self) -> Option<Remains> {
         let ours = self.ours.into_inner()?.ok()?;
-        ours.into_inner().unwrap_or_else(PoisonError::into_inner).end()
+        ours.into_inner().end()
     }
 
     /// Its ranks, as far as it is known without waiting.
@@ -136,7 +139,7 @@ impl<Q: Default> Member<Q> {
         let together = form != Form::NonBlocking;
         let mut group = match (together, self.made()) {
             (true, _) => self.group(mpi)?,
-            (false, Some(made)) => lock(made),
+            (false, Some(made)) => made.lock(),
             (false, None) => return Err(Reason::NoCommunicator.into()),
         };
         let learned = waiting(|| Neighborhood::learn(mpi, &self.comm, group.parts().0, blocking, together));
@@ -153,13 +156,13 @@ impl<Q: Default> Member<Q> {
     }
 
     /// Ours for it, if there is one.
-    pub(crate) fn made(&self) -> Option<&Mutex<Group<Q>>> {
+    pub(crate) fn made(&self) -> Option<&OneCall<Group<Q>>> {
         self.ours.get()?.as_ref().ok()
     }
 
     /// The same, if no other thread has it.
-    pub(crate) fn try_group(&self) -> Option<MutexGuard<'_, Group<Q>>> {
-        try_lock(self.made()?)
+    pub(crate) fn try_group(&self) -> Option<Held<'_, Group<Q>>> {
+        self.made()?.try_lock()
     }
 
     /// Whether all its ranks call the same, and there are several.

@@ -13,7 +13,7 @@ use allhands_schedule::Collective;
 use super::begin::{RequestCall, begin, prepare};
 use super::narrow::{self, InBytes, Outgoing, narrowed};
 use super::own::{exported, function};
-use super::repeat_call_cache::Plain;
+use super::repeat_call_cache::{Plain, repeat_call};
 use super::serve::serve;
 
 /// A collective with `int` counts, and with large ones.
@@ -56,7 +56,8 @@ macro_rules! forms {
         function! { $name $width ($($arg: $type),*), own => {
             serve(Collective::$collective, (concat!("MPI_", $name, $width), $lower), $comm, plain!($($plain)?),
                 |$caller| $task, own)
-        }, lacking!($width $name ($($arg: $type),*) arrays length!($collective, $comm $(, $root)?), request null_mut()) }
+        }, lacking!($width $name ($($arg: $type),*) arrays length!($collective, $comm $(, $root)?), request null_mut())
+            $(, quick repeat_call(Collective::$collective, concat!("MPI_", $name, $width), $comm, $plain))? }
         function! { "I" $lower $width ($($arg: $type,)* request: Receive), own => {
             begin(asked(concat!("MPI_I", $lower, $width), concat!("i", $lower), $comm, request),
                 |$caller| $task, own)
@@ -145,7 +146,7 @@ fn asked(function: &'static str, name: &'static str, comm: Handle, request: Rece
 
 function! { "Barrier" "" (comm: Handle), own => {
     serve(Collective::Barrier, ("MPI_Barrier", "barrier"), comm, Some(NONE), |caller| caller.barrier(), own)
-}, None }
+}, None, quick repeat_call(Collective::Barrier, "MPI_Barrier", comm, NONE) }
 function! { "Ibarrier" "" (comm: Handle, request: Receive), own => {
     begin(asked("MPI_Ibarrier", "ibarrier", comm, request), |caller| caller.barrier(), own)
 }, None }

@@ -39,20 +39,24 @@ impl Own {
 }
 
 /// A function under both of its names, which may come in parts; `$own` calls the MPI's own, and `$lacking` is what is done where
-/// there is none.
+/// there is none. `$quick` comes before all that, and may have the call's code already.
 macro_rules! function {
-    ($($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr, $lacking:expr) => {
-        $crate::interpose::own::exported! { "MPI_" "PMPI_" $($name)+ ($($arg: $type),*), $own => $body, $lacking }
+    ($($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr, $lacking:expr $(, quick $quick:expr)?) => {
+        $crate::interpose::own::exported! {
+            "MPI_" "PMPI_" $($name)+ ($($arg: $type),*), $own => $body, $lacking $(, quick $quick)?
+        }
     };
 }
 
 /// The same with these prefixes.
 macro_rules! exported {
-    ($prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
-     $lacking:expr) => {
+    (@whole $prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
+     $lacking:expr, $(#[$inline:meta])* $whole:ident $(and $quick:item)?) => {
         const _: () = {
+            $($quick)?
             // An error handler of the program's may throw a C++ exception through us.
-            unsafe extern "C-unwind" fn ours($($arg: $type),*) -> std::ffi::c_int {
+            $(#[$inline])*
+            unsafe extern "C-unwind" fn $whole($($arg: $type),*) -> std::ffi::c_int {
                 let $own = || {
                     static OWN: $crate::interpose::own::Own =
                         $crate::interpose::own::Own::new(concat!($profiling, $($name,)+ "\0"));
@@ -74,6 +78,28 @@ macro_rules! exported {
             $crate::interpose::caller::entry! { $prefix $($name)+ ($($arg: $type),*) => ours }
             $crate::interpose::caller::entry! { $profiling $($name)+ ($($arg: $type),*) => ours }
         };
+    };
+    ($prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
+     $lacking:expr, quick $quick:expr) => {
+        $crate::interpose::own::exported! {
+            @whole $prefix $profiling $($name)+ ($($arg: $type),*), $own => $body, $lacking,
+            // What it keeps on the stack would be in the way of the quick one.
+            #[inline(never)]
+            whole and
+            unsafe extern "C-unwind" fn ours($($arg: $type),*) -> std::ffi::c_int {
+                match $quick {
+                    Some(code) => code,
+                    // SAFETY: the program's arguments.
+                    None => unsafe { whole($($arg),*) },
+                }
+            }
+        }
+    };
+    ($prefix:literal $profiling:literal $($name:literal)+ ($($arg:ident: $type:ty),*), $own:ident => $body:expr,
+     $lacking:expr) => {
+        $crate::interpose::own::exported! {
+            @whole $prefix $profiling $($name)+ ($($arg: $type),*), $own => $body, $lacking, ours
+        }
     };
 }
 

@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
 use allhands::raw::RawPlan;
 use allhands_call::failure::{fault, raise};
@@ -16,11 +17,10 @@ use allhands_call::{Direct, Numbers, Task, Unserved, derived, device};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
 
-use super::session::Session;
+use super::session::{self, Session};
 use crate::groups::FoundPlan;
-use crate::job::inside;
+use crate::job::{inside, with_words};
 use crate::requests::{self, Group, Member};
-use allhands_call::locks::lock;
 
 /// Arguments that are a few numbers and two buffers.
 #[derive(Clone, Copy)]
@@ -36,8 +36,8 @@ pub(super) struct Plain<'a> {
     pub(super) receive: *mut c_void,
 }
 
-/// A call that this thread has made, and the plan that served it. In this order what every call looks at lies in the first few lines.
-#[repr(C)]
+/// A call that this thread has made, and the plan that served it. In this order what every call looks at lies in the first two lines.
+#[repr(C, align(64))]
 struct Known {
     /// The numbers that the call says, its communicator first.
     comm: Handle,
@@ -45,6 +45,8 @@ struct Known {
     /// As in [`recent`](super::recent::recent): later it may mean something else.
     removed: u64,
     collective: Collective,
+    /// Whether that is all it says: its datatypes are predefined, and there are no arrays.
+    brief: bool,
     /// The buffers that it had last, if its arguments came to both of them.
     buffers: Option<(*const c_void, *mut c_void)>,
     /// The memory, if it runs on the program's.
@@ -64,93 +66,85 @@ struct Known {
 /// The kinds of calls in a program's loops are fewer.
 const PAIRS: usize = 64;
 
-/// Calls that a thread has made, by pairs of places. Empty before the first.
+/// Calls that a thread has made, by pairs of places. Its [words](crate::job::with_words) point to the first of these from its first call to its end.
 struct Calls {
-    known: Vec<Option<Known>>,
+    known: Box<[Option<Known>]>,
     /// Which place of a pair is given up next.
     next: usize,
 }
 
+const PLACES: usize = 2 * PAIRS;
+
 thread_local! {
-    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { known: Vec::new(), next: 0 }) };
+    static CALLS: RefCell<Option<Calls>> = const { RefCell::new(None) };
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        with_words(|words| words.calls.set(null_mut()));
+    }
 }
 
 /// The first of the two places where a call is known, if it is.
-#[inline]
+#[inline(always)]
 fn pair(collective: Collective, comm: Handle, numbers: &[usize; 5]) -> usize {
-    // Counts and collectives differ in their low bits, handles anywhere: each is spread over a word by an odd number of its own, and their sum
-    // once more, since the high bits of a product are those that all bits of it have a say in.
-    const SPREAD: [u64; 7] = [
-        0x9e37_79b9_7f4a_7c15,
-        0xbf58_476d_1ce4_e5b9,
-        0x94d0_49bb_1331_11eb,
-        0xd6e8_feb8_6659_fd93,
-        0xa076_1d64_78bd_642f,
-        0xe703_7ed1_a0b4_28db,
-        0x8ebc_6af0_9c88_c6e3,
-    ];
-    let spread = numbers.iter().zip(SPREAD).map(|(number, spread)| (*number as u64).wrapping_mul(spread));
-    let rest = (collective as u64).wrapping_mul(SPREAD[5]).wrapping_add((comm as u64).wrapping_mul(SPREAD[6]));
-    let sum = spread.fold(rest, u64::wrapping_add);
-    2 * ((sum ^ sum >> 32).wrapping_mul(SPREAD[0]) >> (64 - PAIRS.ilog2())) as usize
+    // Counts and collectives differ in their low bits, handles anywhere, and in few of them: each goes to a place of its own in a word. A product's high bits are
+    // those that all bits of it have a say in.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let [first, second, third, fourth, fifth] = numbers.map(|number| number as u64);
+    let one = first ^ second.rotate_left(61) ^ third.rotate_left(18) ^ (collective as u64).rotate_left(58);
+    let other = fourth.rotate_left(24) ^ fifth.rotate_left(19) ^ (comm as u64).rotate_left(37);
+    let sum = one.wrapping_mul(SPREAD).wrapping_add(other);
+    2 * ((sum ^ sum >> 32).wrapping_mul(SPREAD) >> (64 - PAIRS.ilog2())) as usize
 }
 
 /// Serves a call that is like one that is known; its code.
-pub(super) fn repeat_call(
-    session: &Session,
-    collective: Collective,
-    function: &str,
-    comm: Handle,
-    plain: &Plain<'_>,
-) -> Option<c_int> {
-    // Nothing that is called meanwhile comes here: what it calls of MPI's is not the program's.
-    CALLS.with_borrow_mut(|calls| {
-        let at = pair(collective, comm, &plain.numbers);
-        let known = calls.known.get_mut(at..at + 2)?.iter_mut().flatten().find(|known| {
-            known.is(collective, comm, session.comms.removed(), plain)
-                && known.gone.is_none_or(|gone| gone == derived::gone())
-                && (known.arrays.is_empty() || known.has_arrays(session, plain))
-        })?;
-        if requests::any() || !known.moves(session, plain) {
-            return None;
+#[inline(always)]
+pub(super) fn repeat_call(collective: Collective, function: &str, comm: Handle, plain: Plain<'_>) -> Option<c_int> {
+    let session = session::current()?;
+    let comm = session.job.mpi.abi().handle(comm);
+    let first = with_words(|words| words.calls.get()).cast::<Option<Known>>();
+    if first.is_null() {
+        return None;
+    }
+    let at = pair(collective, comm, &plain.numbers);
+    let removed = session.comms.removed();
+    for place in [at, at + 1] {
+        // SAFETY: of this thread's calls, which nobody else looks at. What is called of MPI's while one is served is not the program's.
+        let Some(known) = (unsafe { &mut *first.add(place) }) else { continue };
+        if known.is(collective, comm, removed, &plain) && (known.brief || known.says_the_rest(session, plain)) {
+            return match known.serve(session, plain.send, plain.receive) {
+                Repeated::Through => Some(0),
+                Repeated::Not => None,
+                ended => ended.code(session, function, comm),
+            };
         }
-        // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
-        let group = unsafe { &*known.member }.made()?;
-        let ran = inside(|| {
-            let mut group = lock(group);
-            let plan: &mut RawPlan = match group.placed(known.place) {
-                Some(plan) if known.direct.is_some() || known.task.is_alike() => plan,
-                _ => return Ran::Not,
-            };
-            // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
-            let ran = unsafe {
-                match &known.direct {
-                    Some(direct) => direct.run(plan).map_err(Unserved::from),
-                    None => known.task.run(session.job.mpi, plan),
-                }
-            };
-            match ran {
-                Ok(()) => Ran::Through,
-                Err(unserved) => Ran::Failed(Box::new(unserved)),
-            }
-        });
-        match ran {
-            Some(Ran::Through) => Some(0),
-            Some(Ran::Not) => None,
-            Some(Ran::Failed(unserved)) => match *unserved {
+    }
+    None
+}
+
+/// What has become of a call.
+enum Repeated {
+    Through,
+    /// It is not to be served like the one that is known.
+    Not,
+    Failed(Box<Unserved>),
+    Panicked,
+}
+
+impl Repeated {
+    #[cold]
+    fn code(self, session: &Session, function: &str, comm: Handle) -> Option<c_int> {
+        match self {
+            Repeated::Through => Some(0),
+            Repeated::Not => None,
+            Repeated::Failed(unserved) => match *unserved {
                 Unserved::Failed(error) => Some(raise(session.job.mpi, function, comm, &error)),
                 Unserved::Fallback(_) => None,
             },
-            None => Some(fault(session.job.mpi, function, comm)),
+            Repeated::Panicked => Some(fault(session.job.mpi, function, comm)),
         }
-    })
-}
-
-/// How a call went: a word, since what it takes to hand an error on is not for every call.
-enum Ran {
-    Through,
-    Not,
-    Failed(Box<Unserved>),
+    }
 }
 
 /// Remembers a call for the next one, if its arguments are all there is to know.
@@ -191,6 +185,7 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain<'_>, membe
     }
     let gone = (!types.chain(listed).all(predefined)).then_some(gone);
     let known = Known {
+        brief: gone.is_none() && arrays.is_empty(),
         collective: task.call.collective,
         comm,
         numbers: plain.numbers,
@@ -204,15 +199,27 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain<'_>, membe
         buffers: Some((plain.send, plain.receive)),
         send: plain.send,
     };
-    CALLS.with_borrow_mut(|calls| calls.keep(known, plain));
+    keep(known, plain);
+}
+
+/// Keeps a call of this thread, unless that is about to end.
+fn keep(call: Known, plain: &Plain<'_>) {
+    let _ = CALLS.try_with(|calls| {
+        if let Ok(mut calls) = calls.try_borrow_mut() {
+            let calls = calls.get_or_insert_with(Calls::new);
+            calls.keep(call, plain);
+            with_words(|words| words.calls.set(calls.known.as_mut_ptr().cast()));
+        }
+    });
 }
 
 impl Calls {
+    fn new() -> Calls {
+        Calls { known: (0..PLACES).map(|_| None).collect(), next: 0 }
+    }
+
     /// Keeps a call in place of one like it, or of one that nobody will make again, or else of one of the two at its places, by turns.
     fn keep(&mut self, call: Known, plain: &Plain<'_>) {
-        if self.known.is_empty() {
-            self.known.resize_with(2 * PAIRS, || None);
-        }
         let at = pair(call.collective, call.comm, &call.numbers);
         let places = &mut self.known[at..at + 2];
         let like = |known: &Known| {
@@ -232,11 +239,18 @@ impl Calls {
 
 impl Known {
     /// Whether a call says the same in all numbers but those of arrays.
-    #[inline]
+    #[inline(always)]
     fn is(&self, collective: Collective, comm: Handle, removed: u64, plain: &Plain<'_>) -> bool {
         // Written out: comparing arrays is a call, which takes longer than this.
         let numbers = self.numbers.iter().zip(&plain.numbers).fold(0, |differ, (one, other)| differ | (one ^ other));
         self.collective == collective && self.comm == comm && self.removed == removed && numbers == 0
+    }
+
+    /// Whether a call has the same datatypes still, and the same arrays. (By value: elsewhere its arguments need not be in memory.)
+    #[inline(never)]
+    fn says_the_rest(&self, session: &Session, plain: Plain<'_>) -> bool {
+        self.gone.is_none_or(|gone| gone == derived::gone())
+            && (self.arrays.is_empty() || self.has_arrays(session, &plain))
     }
 
     /// Whether a call has the same arrays. In place some of an alltoallv's are not to be looked at.
@@ -254,16 +268,45 @@ impl Known {
         self.task.input.is_none()
     }
 
-    /// Goes to the buffers of a call like it; not where that is in place and this was not, or the other way round.
-    #[inline]
-    fn moves(&mut self, session: &Session, plain: &Plain<'_>) -> bool {
-        let buffers = Some((plain.send, plain.receive));
-        if self.buffers == buffers && !device::seen() {
-            return true;
+    /// Serves a call like it, with these buffers.
+    #[inline(never)]
+    fn serve(&mut self, session: &Session, send: *const c_void, receive: *mut c_void) -> Repeated {
+        if requests::any() || !self.moves(session, send, receive) {
+            return Repeated::Not;
         }
-        let moved = (!self.in_place() || plain.send == self.send)
-            && self.task.move_to(session.job.mpi, plain.send.cast(), plain.receive.cast());
-        self.buffers = buffers.filter(|_| moved);
+        // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
+        let Some(group) = unsafe { &*self.member }.made() else { return Repeated::Not };
+        let ran = inside(|| {
+            let mut group = group.lock();
+            let plan: &mut RawPlan = match group.placed(self.place) {
+                Some(plan) if self.direct.is_some() || self.task.is_alike() => plan,
+                _ => return Repeated::Not,
+            };
+            // SAFETY: the program's memory is as it says, which is as it said last time, elsewhere.
+            let ran = unsafe {
+                match &self.direct {
+                    Some(direct) => direct.run(plan).map_err(Unserved::from),
+                    None => self.task.run(session.job.mpi, plan),
+                }
+            };
+            match ran {
+                Ok(()) => Repeated::Through,
+                Err(unserved) => Repeated::Failed(Box::new(unserved)),
+            }
+        });
+        ran.unwrap_or(Repeated::Panicked)
+    }
+
+    /// Goes to the buffers of a call like it; not where that is in place and this was not, or the other way round.
+    #[inline(always)]
+    fn moves(&mut self, session: &Session, send: *const c_void, receive: *mut c_void) -> bool {
+        self.buffers == Some((send, receive)) && !device::seen() || self.moves_elsewhere(session, send, receive)
+    }
+
+    fn moves_elsewhere(&mut self, session: &Session, send: *const c_void, receive: *mut c_void) -> bool {
+        let moved =
+            (!self.in_place() || send == self.send) && self.task.move_to(session.job.mpi, send.cast(), receive.cast());
+        self.buffers = moved.then_some((send, receive));
         self.direct = self.task.direct();
         moved
     }
@@ -297,6 +340,7 @@ mod tests {
             numbers: plain.numbers,
             removed,
             gone: None,
+            brief: arrays.is_empty(),
             arrays,
             member: std::ptr::null(),
             place: FoundPlan::Known(slot()),
@@ -342,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_call_takes_the_place_of_one_like_it_or_of_one_that_is_over() {
-        let mut calls = Calls { known: Vec::new(), next: 0 };
+        let mut calls = Calls::new();
         let call = plain(3, 9);
         for _ in 0..4 {
             calls.keep(known(&call, 0, Vec::new()), &call);

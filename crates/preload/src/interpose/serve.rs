@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
 use allhands_call::failure::{fault, raise};
@@ -12,13 +12,13 @@ use allhands_schedule::Collective;
 
 use super::caller;
 use super::recent::recent;
-use super::repeat_call_cache::{Plain, remember, repeat_call};
+use super::repeat_call_cache::{Plain, remember};
 use super::session::{self, Session};
 use crate::groups::{Beside, Chosen, Form, Found};
 use crate::job::{inside, waiting};
 use crate::observe::{By, Served, Stay, Turn};
 use crate::requests::{self, Group, Member, PlanQueues};
-use allhands_call::locks::lock;
+use allhands_call::locks::Held;
 
 /// A call of the program.
 struct Call<'a> {
@@ -59,9 +59,6 @@ pub(super) fn serve(
 ) -> c_int {
     let Some(session) = session::current() else { return own() };
     let comm = session.job.mpi.abi().handle(comm);
-    if let Some(code) = plain.as_ref().and_then(|plain| repeat_call(session, collective, function, comm, plain)) {
-        return code;
-    }
     if session.leaves(collective) {
         return own();
     }
@@ -99,7 +96,7 @@ pub(super) fn serve(
                     let began = Instant::now();
                     let code = own();
                     let took = began.elapsed();
-                    inside(|| member.made().map(|group| lock(group).took(took)));
+                    inside(|| member.made().map(|group| group.lock().took(took)));
                     code
                 }
             };
@@ -211,9 +208,9 @@ impl Call<'_> {
     fn try_beside<'a>(
         &self,
         member: &'a Member,
-        mut group: MutexGuard<'a, Group>,
+        mut group: Held<'a, Group>,
         mut beside: Beside,
-    ) -> Result<MutexGuard<'a, Group>, Unserved> {
+    ) -> Result<Held<'a, Group>, Unserved> {
         let (mpi, requests) = (self.session.job.mpi, &self.session.requests);
         let began = Instant::now();
         let outcome = match beside.plan.is_library() {

@@ -1,7 +1,8 @@
 //! From `MPI_Init` to `MPI_Finalize`: what is known in between, and whether there is an in between.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,8 @@ pub(super) struct Session {
 const KEPT_EVERY: Duration = Duration::from_secs(180);
 
 static SESSION: OnceLock<Session> = OnceLock::new();
-/// Whether the program's calls are ours to serve.
-static RUNNING: AtomicBool = AtomicBool::new(false);
+/// The same while the program's calls are ours to serve; else null.
+static RUNNING: AtomicPtr<Session> = AtomicPtr::new(null_mut());
 
 /// Whether somebody wants to know how long calls take.
 static TIMES: AtomicBool = AtomicBool::new(false);
@@ -51,18 +52,18 @@ pub(super) fn spent(call: impl FnOnce() -> c_int) -> c_int {
 /// The session, if there is one now and the program is calling.
 #[inline]
 pub(super) fn current() -> Option<&'static Session> {
-    if !RUNNING.load(Ordering::Acquire) || is_inside() {
-        return None;
-    }
-    SESSION.get()
+    running().filter(|_| !is_inside())
+}
+
+#[inline]
+fn running() -> Option<&'static Session> {
+    // SAFETY: null, or what the cell holds, which stays there.
+    unsafe { RUNNING.load(Ordering::Acquire).as_ref() }
 }
 
 /// Moves runs on for the MPI's progress, which calls from this thread: the program is in a function of the MPI, or we wait in one.
 fn moving() -> Option<Moved> {
-    if !RUNNING.load(Ordering::Acquire) || !is_interruptible() {
-        return None;
-    }
-    let session = SESSION.get()?;
+    let session = running().filter(|_| is_interruptible())?;
     let through = if requests::any() { inside(|| session.requests.progress())? } else { 0 };
     Some(Moved { through, left: requests::any() })
 }
@@ -72,11 +73,13 @@ pub(super) fn begin(choices: fn(&Mpi) -> Choices) {
     inside(|| match Session::new(choices) {
         Ok(None) => {}
         Ok(Some(session)) => {
-            if SESSION.set(session).is_ok() {
-                TIMES.store(SESSION.get().is_some_and(|session| session.observers.time()), Ordering::Relaxed);
-                RUNNING.store(true, Ordering::Release);
+            if SESSION.set(session).is_ok()
+                && let Some(session) = SESSION.get()
+            {
+                TIMES.store(session.observers.time(), Ordering::Relaxed);
+                RUNNING.store((&raw const *session).cast_mut(), Ordering::Release);
                 // The world's collectives may begin without waiting from now on.
-                if let Some(Err(fact)) = SESSION.get().map(Session::prepare) {
+                if let Err(fact) = session.prepare() {
                     refuse(&fact);
                 }
             }
@@ -106,7 +109,7 @@ fn refuse(fact: &str) {
 pub(super) fn end() {
     if let Some(session) = current() {
         inside(|| {
-            RUNNING.store(false, Ordering::Release);
+            RUNNING.store(null_mut(), Ordering::Release);
             let lessons = session.comms.lessons();
             session.observers.learned(&lessons);
             session.observers.publish();

@@ -1,57 +1,50 @@
 //! Whether a thread is in the program's code or in ours: what MPI calls from ours is not the program's.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Where a thread is.
-#[derive(Clone, Copy, PartialEq)]
-enum Whose {
-    Program,
-    /// In our code.
-    Ours,
-    /// There, waiting for other ranks in a function of the MPI, with nothing of ours half done.
-    Waiting,
-}
+use super::thread::{ThreadWords, with_words};
 
-thread_local! {
-    static WHOSE: Cell<Whose> = const { Cell::new(Whose::Program) };
-}
+/// Where a thread is: in the program's code, which it is at first,
+const PROGRAM: usize = 0;
+/// in our code,
+const OURS: usize = 1;
+/// or there, waiting for other ranks in a function of the MPI, with nothing of ours half done.
+const WAITING: usize = 2;
 
 /// Whether this thread is in our code.
 #[inline]
 pub(crate) fn is_inside() -> bool {
-    WHOSE.get() != Whose::Program
+    with_words(|words| words.whose.get() != PROGRAM)
 }
 
 /// Whether the MPI's progress, which calls from this thread, finds nothing of ours half done there.
 pub(crate) fn is_interruptible() -> bool {
-    WHOSE.get() != Whose::Ours
+    with_words(|words| words.whose.get() != OURS)
 }
 
 /// Does what is ours to do; `None` if it panicked, which must not reach the program.
 #[inline]
 pub(crate) fn inside<R>(act: impl FnOnce() -> R) -> Option<R> {
-    // The variable is looked up once: in a library that takes a call.
-    WHOSE.with(|place| {
-        let _back = Back(place, place.replace(Whose::Ours));
+    with_words(|words| {
+        let _back = Back(words, words.whose.replace(OURS));
         catch_unwind(AssertUnwindSafe(act)).ok()
     })
 }
 
 /// Waits for other ranks in a function of the MPI. They may first wait for runs of this rank, which its progress moves on meanwhile.
 pub(crate) fn waiting<R>(act: impl FnOnce() -> R) -> R {
-    WHOSE.with(|place| {
-        let _back = Back(place, place.replace(Whose::Waiting));
+    with_words(|words| {
+        let _back = Back(words, words.whose.replace(WAITING));
         act()
     })
 }
 
 /// Goes back to where the thread was.
-struct Back<'a>(&'a Cell<Whose>, Whose);
+struct Back<'a>(&'a ThreadWords, usize);
 
 impl Drop for Back<'_> {
     fn drop(&mut self) {
-        self.0.set(self.1);
+        self.0.whose.set(self.1);
     }
 }
 

@@ -5,6 +5,7 @@ mod inside;
 mod mover;
 mod presence;
 mod settings;
+mod thread;
 mod variables;
 
 use allhands_call::Types;
@@ -14,6 +15,7 @@ use agreement::{Agreed, agree};
 pub(crate) use inside::{inside, is_inside, is_interruptible, waiting};
 pub(crate) use mover::{Moved, Mover};
 pub(crate) use settings::{Forced, Settings};
+pub(crate) use thread::with_words;
 
 /// What all calls are served with; alike on every rank.
 pub(crate) struct Job {

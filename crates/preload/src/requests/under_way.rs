@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use allhands::raw::{Pauses, RawPlan};
 use allhands::{Error, Server};
@@ -19,7 +19,7 @@ use super::run::{Endings, Failure, Origin, Run, under_way};
 use crate::groups::{self, Found, PlanPreference, Way};
 use crate::job::{Forced, Job, Moved, Mover};
 use crate::observe::Observers;
-use allhands_call::locks::{lock, try_lock};
+use allhands_call::locks::{Held, OneCall, lock, try_lock};
 
 pub(crate) type Member = groups::Member<PlanQueues>;
 pub(crate) type Group = groups::Group<PlanQueues>;
@@ -126,7 +126,7 @@ impl Requests {
         };
         let collective = task.call.collective;
         let preference = preference(job, collective, true, task.hood.as_deref())?;
-        let mut group = lock(group);
+        let mut group = group.lock();
         let (comm, queues) = group.parts();
         let line = match () {
             () if task.knows_its_own() => queues.of_exchanges(comm, &task, preference)?,
@@ -187,7 +187,7 @@ impl Requests {
     }
 
     fn start_prepared(&self, Prepared { member, line, proxy, origin }: &Prepared) {
-        let Some(mut group) = member.made().map(lock) else { return };
+        let Some(mut group) = member.made().map(OneCall::lock) else { return };
         let (_, queues) = group.parts();
         let Some(asked) = queues.asked(*line) else { return };
         // SAFETY: the program's memory is as it says.
@@ -324,7 +324,7 @@ impl Requests {
         job: &Job,
         task: &mut Task,
         comm: &Communicator,
-        group: &mut MutexGuard<'_, Group>,
+        group: &mut Held<'_, Group>,
     ) -> Result<(), Unserved> {
         if !task.knows_its_own() {
             return Ok(());
@@ -345,7 +345,7 @@ impl Requests {
         &self,
         task: &mut Task,
         comm: &Communicator,
-        group: &mut MutexGuard<'_, Group>,
+        group: &mut Held<'_, Group>,
     ) -> Result<(), Unserved> {
         let Some(mine) = task.counts().map(counts::as_words) else { return Ok(()) };
         let mut all = vec![0u64; mine.len() * comm.size];
