@@ -6,7 +6,7 @@
 //! - [`embed`] runs a schedule of a small group inside a larger one (`within` a region, `across` regions, along a lane).
 //! - [`reverse`] runs time backwards: a send becomes a receive that combines; an allgather becomes a reduce_scatter.
 //! - [`flip`] runs time backwards without combining: a scatter becomes a gather.
-//! - [`abreast`] runs several schedules of one rank together, round by round.
+//! - [`abreast`] runs several schedules of one rank together, round by round; [`in_turn`] does so each a round behind the one before.
 //! - `then` is concatenation: `rounds.extend(more)`.
 
 use std::ops::Range;
@@ -184,16 +184,34 @@ pub(crate) fn flip(movement: Vec<Round>) -> Vec<Round> {
 
 /// Several schedules of one rank, the i-th rounds of all of them together.
 pub(crate) fn abreast(schedules: impl IntoIterator<Item = Vec<Round>>) -> Vec<Round> {
+    staggered(schedules, 0)
+}
+
+/// The same, each so many rounds behind the one before.
+fn staggered(schedules: impl IntoIterator<Item = Vec<Round>>, behind: usize) -> Vec<Round> {
     let mut together: Vec<Round> = Vec::new();
-    for schedule in schedules {
-        together.resize_with(together.len().max(schedule.len()), Round::default);
-        for (whole, part) in together.iter_mut().zip(schedule) {
+    for (place, schedule) in schedules.into_iter().enumerate() {
+        let first = place * behind;
+        together.resize_with(together.len().max(first + schedule.len()), Round::default);
+        for (whole, part) in together[first..].iter_mut().zip(schedule) {
             whole.sends.extend(part.sends);
             whole.recvs.extend(part.recvs);
             whole.locals.extend(part.locals);
         }
     }
     together
+}
+
+/// A schedule for each of so many parts of a vector, each beginning a round after the one before: while one goes on, the next begins. `blocks`:
+/// of the schedule; those of a part follow those of the part before.
+pub(crate) fn in_turn(schedule: &[Round], blocks: usize, parts: usize) -> Vec<Round> {
+    let of_part = |part: usize| {
+        let shift = move |span: Span, placed: &mut InlineVec<Span>| {
+            placed.push(Span::new(span.space, part * blocks + span.first, span.count));
+        };
+        embed(schedule.to_vec(), |rank| rank, shift)
+    };
+    staggered((0..parts).map(of_part), 1)
 }
 
 /// The same messages, carrying nothing: an allgather becomes a barrier.

@@ -57,7 +57,7 @@ pub(crate) static LINES: &[Algorithm] = &[
     line(Allreduce, "tree", NONE, "any p", MOVES, "classic", Make::Direct(whole::tree), whole::tree_cost, default),
     line(Allreduce, "recursive-doubling", NONE, "any p", MOVES, "classic, with a fold", Make::Direct(whole::recursive_doubling), whole::recursive_doubling_cost, default),
     line(Allreduce, "ring", NONE, "any p", (Never, Always), "classic", Make::Both(ring::ring), ring::ring_cost, default),
-    line(Allreduce, "rabenseifner", NONE, "any p", MOVES, "Rabenseifner 2004", Make::Direct(rabenseifner::rabenseifner), rabenseifner::cost, default),
+    line(Allreduce, "rabenseifner", rabenseifner::PARAMETERS, "any p", MOVES, "Rabenseifner 2004", Make::Direct(rabenseifner::rabenseifner), rabenseifner::cost, rabenseifner::variants),
     line(Allreduce, "bine", allreduce::bine::PARAMETERS, "any p", UNORDERED, "De Sensi et al. 2025", Make::Direct(allreduce::bine::bine), allreduce::bine::cost, allreduce::bine::variants),
     line(Allreduce, "smp", whole::SMP, "any shape", (Promise::SEQUENTIAL, Always), "classic", Make::Direct(whole::smp), whole::smp_cost, whole::smp_variants),
     line(Allreduce, "nap", nap::PARAMETERS, "any shape", (Promise::SEQUENTIAL, Always), "Bienz et al. 2019", Make::Direct(nap::nap), nap::cost, nap::variants),

@@ -20,7 +20,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[Parameter {
 pub(crate) fn bine(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
     Ok(match parameters.word("vector", &["pieces", "whole"])? {
         "whole" => whole::by(Butterfly::Bine, problem),
-        _ => rabenseifner::by(Butterfly::Bine, problem),
+        _ => rabenseifner::by(Butterfly::Bine, problem, 1),
     })
 }
 

@@ -8,28 +8,42 @@
 //! The nearest ranks combine first, so operands meet in rank order: safe for any operation, identical everywhere. Members
 //! own the blocks of their bit-reversed number, which makes all that a member sends at once one run.
 //!
-//! 2 log2 K steps and 2(K-1)/K of the vector for K = 2^floor(log2 p); the fold adds 2 steps and the whole vector once
+//! 2 log2 K steps and 2(K-1)/K of the vector for K = 2^floor(log2 p); the fold adds 2 steps and the whole vector once. With `blocks=n` the vector
+//! is cut into n parts, each of which begins a round after the one before: n - 1 steps more, and a part of the result is sent on while the next is
+//! being combined, when it is near the core. Two processes of a node gain by that, whose messages are copied; nobody else is known to.
 
 use crate::algorithms::bine::Butterfly;
+use crate::algorithms::rooted::pipeline::{BLOCKS, MOST_BLOCKS};
 use crate::blockset::BlockSet;
-use crate::compose::reverse_begun;
-use crate::registry::{Cost, Parameters, Recipe};
+use crate::compose::{in_turn, reverse_begun};
+use crate::registry::{Cost, Parameter, Parameters, Recipe};
 use crate::{Combine, Problem, Result, Round, Span};
 
-pub(crate) fn rabenseifner(problem: &Problem, _: &Parameters) -> Result<Recipe> {
-    Ok(by(Butterfly::Doubling, problem))
+pub(crate) const PARAMETERS: &[Parameter] = &[Parameter {
+    name: BLOCKS.name,
+    values: "1..=4096: how many parts of the vector follow one another",
+    default: "1",
+}];
+
+fn parts(parameters: &Parameters) -> Result<usize> {
+    Ok(parameters.number(BLOCKS.name, 1..=MOST_BLOCKS)?.unwrap_or(1))
+}
+
+pub(crate) fn rabenseifner(problem: &Problem, parameters: &Parameters) -> Result<Recipe> {
+    Ok(by(Butterfly::Doubling, problem, parts(parameters)?))
 }
 
 /// The same by any butterfly.
-pub(super) fn by(butterfly: Butterfly, problem: &Problem) -> Recipe {
+pub(super) fn by(butterfly: Butterfly, problem: &Problem, parts: usize) -> Recipe {
     let p = problem.ranks();
     let blocks = 1 << p.ilog2();
-    Recipe { blocks, make: Box::new(move |rank| rounds(butterfly, p, blocks, rank)) }
+    Recipe { blocks: blocks * parts, make: Box::new(move |rank| rounds(butterfly, p, blocks, parts, rank)) }
 }
 
-fn rounds(butterfly: Butterfly, p: usize, k: usize, rank: usize) -> Vec<Round> {
+fn rounds(butterfly: Butterfly, p: usize, k: usize, parts: usize, rank: usize) -> Vec<Round> {
     let folded = p - k;
-    let whole = |span: fn(usize, usize) -> Span| vec![span(0, k)];
+    let all = k * parts;
+    let whole = |span: fn(usize, usize) -> Span| vec![span(0, all)];
     let mut first = Round::default();
     let mut begun = BlockSet::default();
     if rank < 2 * folded {
@@ -40,7 +54,7 @@ fn rounds(butterfly: Butterfly, p: usize, k: usize, rank: usize) -> Vec<Round> {
             return vec![first, last];
         }
         first.recv(rank - 1, whole(Span::output), None);
-        first.combine(Span::input(0, k), Span::output(0, k), Combine::After);
+        first.combine(Span::input(0, all), Span::output(0, all), Combine::After);
         begun.insert(0..k);
     }
     let place = if rank < 2 * folded { rank / 2 } else { rank - folded };
@@ -59,8 +73,12 @@ fn rounds(butterfly: Butterfly, p: usize, k: usize, rank: usize) -> Vec<Round> {
     let movement: Vec<Round> = (0..steps).map(exchange).collect();
 
     let mut rounds = if first.is_empty() { vec![] } else { vec![first] };
-    rounds.extend(reverse_begun(movement.clone(), rank, &[Span::output(me, 1)], begun));
-    rounds.extend(movement);
+    let mut part = reverse_begun(movement.clone(), rank, &[Span::output(me, 1)], begun);
+    part.extend(movement);
+    match parts {
+        1 => rounds.extend(part),
+        _ => rounds.extend(in_turn(&part, k, parts)),
+    }
     if rank < 2 * folded {
         let mut last = Round::default();
         last.send(rank - 1, whole(Span::output));
@@ -69,11 +87,21 @@ fn rounds(butterfly: Butterfly, p: usize, k: usize, rank: usize) -> Vec<Round> {
     rounds
 }
 
-pub(crate) fn cost(problem: &Problem, _: &Parameters) -> Cost {
+pub(crate) fn cost(problem: &Problem, parameters: &Parameters) -> Cost {
     let p = problem.ranks();
     let steps = p.ilog2() as usize;
-    let k = 1 << steps;
-    let core = Cost::exact(2 * steps, 2 * steps, 2 * (k - 1));
+    let (k, parts) = (1 << steps, parts(parameters).unwrap_or(1));
+    // One rank has nothing to wait for.
+    let in_turn = if steps > 0 { parts - 1 } else { 0 };
+    let core = Cost::exact(2 * steps + in_turn, 2 * steps * parts, 2 * (k - 1) * parts);
     // A folded rank sends the whole vector back; its partner sent it before and nothing else.
-    if p == k { core } else { Cost::exact(core.steps + 2, core.messages + 1, core.blocks + k) }
+    if p == k { core } else { Cost::exact(core.steps + 2, core.messages + 1, core.blocks + k * parts) }
+}
+
+/// On one node only: elsewhere a step costs more than is gained.
+pub(crate) fn variants(problem: &Problem) -> Vec<String> {
+    match problem.topology.regions(1) {
+        1 => vec![String::new(), format!("{}=4", BLOCKS.name)],
+        _ => vec![String::new()],
+    }
 }
