@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Element;
 use crate::program::Buffers;
 use crate::rank::RankState;
+use crate::reproducible::Reproducible;
 use crate::server::Server;
 
 /// A persistent collective. Made by the methods of [`Comm`](crate::Comm) that end in `_plan`.
@@ -131,9 +132,30 @@ impl<T: Element> Plan<T> {
     pub(crate) unsafe fn run_at(&self, buffers: Buffers, input: *const u8, output: *mut u8) -> Result<()> {
         let _inside = self.rank.enter();
         let mut core = self.idle()?;
-        // SAFETY: the caller's promise; it keeps the memory until this returns, and the plan its own.
+        // SAFETY: the caller's promise; it keeps the memory until this returns.
         unsafe {
-            let Some(sums) = core.sums else { return run(&mut core, &self.rank, buffers, input, output) };
+            match core.sums {
+                None => run(&mut core, &self.rank, buffers, input, output),
+                Some(sums) => self.run_sums(core, sums, buffers, input, output),
+            }
+        }
+    }
+
+    /// The same on sums of the plan's own.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(never)]
+    unsafe fn run_sums(
+        &self,
+        mut core: RefMut<'_, PlanState>,
+        sums: Reproducible,
+        buffers: Buffers,
+        input: *const u8,
+        output: *mut u8,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise; the plan keeps its own memory.
+        unsafe {
             let (own_input, own_output) = core.sum_up(sums, buffers, input);
             run(&mut core, &self.rank, buffers, own_input, own_output)?;
             core.round_to(output, core.output);

@@ -73,8 +73,9 @@ pub(super) unsafe fn copy_run(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         match len {
-            // The most frequent size of all, without a call.
+            // The most frequent size of all, and that of a barrier, without a call.
             8 => std::ptr::copy_nonoverlapping(from, to, 8),
+            0 => {}
             len => std::ptr::copy_nonoverlapping(from, to, len),
         }
     }

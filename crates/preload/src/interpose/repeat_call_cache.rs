@@ -13,6 +13,7 @@ use std::ptr::null_mut;
 
 use allhands::raw::RawPlan;
 use allhands_call::failure::{fault, raise};
+use allhands_call::locks::OneCall;
 use allhands_call::{Direct, Numbers, Task, Unserved, derived, device};
 use allhands_mpi::Handle;
 use allhands_schedule::Collective;
@@ -51,7 +52,8 @@ struct Known {
     buffers: Option<(*const c_void, *mut c_void)>,
     /// The memory, if it runs on the program's.
     direct: Option<Direct>,
-    member: *const Member,
+    /// Ours for the communicator, which lasts as long as its place in the table.
+    group: *const OneCall<Group>,
     place: FoundPlan,
     /// How many [datatypes were gone](derived::gone), if it has some that are not predefined: later their handles may mean others.
     gone: Option<u64>,
@@ -163,7 +165,7 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain<'_>, membe
     if !whole || !types.clone().all(lasting) || in_place_exchange || session.observers.any() {
         return;
     }
-    let Some(place) = group.place() else { return };
+    let (Some(place), Some(ours)) = (group.place(), member.made()) else { return };
     // Of a gatherv or a scatterv only the root has arrays, and others may have anything in their place.
     let rooted = task.call.collective.rooted() && task.call.root != member.comm.rank;
     let given = if rooted { &[] } else { plain.arrays };
@@ -192,7 +194,7 @@ pub(super) fn remember(session: &Session, comm: Handle, plain: &Plain<'_>, membe
         removed: session.comms.removed(),
         gone,
         arrays,
-        member,
+        group: ours,
         place,
         direct: task.direct(),
         task,
@@ -275,7 +277,7 @@ impl Known {
             return Repeated::Not;
         }
         // SAFETY: as in `recent`: nothing was removed since it was seen in the table.
-        let Some(group) = unsafe { &*self.member }.made() else { return Repeated::Not };
+        let group = unsafe { &*self.group };
         let ran = inside(|| {
             let mut group = group.lock();
             let plan: &mut RawPlan = match group.placed(self.place) {
@@ -342,7 +344,7 @@ mod tests {
             gone: None,
             brief: arrays.is_empty(),
             arrays,
-            member: std::ptr::null(),
+            group: std::ptr::null(),
             place: FoundPlan::Known(slot()),
             task: Task::new(call, None, Region::none(), 0),
             buffers: None,
