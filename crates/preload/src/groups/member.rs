@@ -92,7 +92,7 @@ impl<Q: Default> Member<Q> {
                 Some(group) => Ok(group),
                 None => Ok(Group::new(self.comm.join(mpi)?)),
             });
-            let several = mpi.query_thread().is_ok_and(|level| level >= ThreadLevel::Multiple);
+            let several = !mpi.query_thread().is_ok_and(|level| level < ThreadLevel::Multiple);
             // SAFETY: below that level MPI asks programs to make their calls one after the other, and a thread of ours comes at that level only.
             let one_call = |group| unsafe { OneCall::new(group, several) };
             joined.map(one_call).map_err(|why: Cow<'static, str>| Reason::NotJoined(why.into()))
