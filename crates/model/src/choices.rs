@@ -105,7 +105,8 @@ pub fn rank_choices(
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve. Inside a node that which
 /// moves the fewest bytes in no more steps comes first among those that are within 5 % of the fastest; where it is many blocks that follow one another over a network that is
-/// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %.
+/// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %. A sum of two ranks that goes in [blocks](crate::Level::sum_block)
+/// counts for a part of what it takes whole, as was measured.
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
