@@ -105,8 +105,7 @@ pub fn rank_choices(
 
 /// Searches the whole registry, with its parameters, for what serves a problem best; best first, every one able to serve. Inside a node that which
 /// moves the fewest bytes in no more steps comes first among those that are within 5 % of the fastest; where it is many blocks that follow one another over a network that is
-/// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %. A sum of two ranks that goes in [blocks](crate::Level::sum_block)
-/// counts for a part of what it takes whole, as was measured.
+/// [only roughly known](crate::Level::rough) that of the fewest steps among those within 20 %.
 ///
 /// What does not keep to what the reduction asks for, or to the allowance, is left out first, and so are short bcasts inside a node by which the root would wait for everybody. Of every algorithm the settings with the best closed forms are estimated quickly; the best of these are simulated, one after the
 /// other, while they are not hopeless; then every number in the settings of the best is changed for as long as that helps: ports step by
@@ -213,10 +212,6 @@ pub const HOPELESS: f64 = 2.5;
 /// are not worth it: whole vectors of an allreduce win up to half a megabyte, though they are combined twice.
 const ALIKE: f64 = 1.05;
 
-/// How much of the time of a whole vector a sum takes that goes in [blocks which are near](crate::Level::sum_block), about: the simulator knows no caches.
-/// On two ranks 0.78 to 0.92 was measured.
-const SENT_ON_NEAR: f64 = 0.87;
-
 /// The same between nodes where many blocks follow one another over a network of which a few messages are all that is known: under load each step takes longer than they
 /// did. On 4x4 of an emulated cluster bcasts of 4 MiB in 8 blocks took two thirds of what they took in 47, which the model puts 15 % before them.
 const ROUGHLY_ALIKE: f64 = 1.2;
@@ -299,12 +294,6 @@ impl<'a> Search<'a> {
     /// A setting that can serve, with its time at first sight; where blocks follow one another, with as many of them as suit the amount best.
     fn in_blocks(&self, choice: Choice) -> Vec<(f64, Prepared)> {
         let mut settings = match choice.blocks_in_turn() {
-            // Others than those that are near are not worth their messages.
-            Some(_) if self.problem.collective == Collective::Allreduce => {
-                let near = self.sum_blocks().and_then(|blocks| choice.with_blocks_in_turn(blocks));
-                let prepared = near.and_then(|choice| self.prepare(&choice));
-                return prepared.map(|prepared| (self.at_first_sight(&prepared), prepared)).into_iter().collect();
-            }
             Some(_) => self.numbers_of_blocks().filter_map(|blocks| choice.with_blocks_in_turn(blocks)).collect(),
             None => Vec::new(),
         };
@@ -328,23 +317,6 @@ impl<'a> Search<'a> {
         }
         timed.truncate(tried);
         timed
-    }
-
-    /// In how many blocks a sum is sent on while it is near, if it goes so.
-    fn sum_blocks(&self) -> Option<usize> {
-        let two =
-            self.problem.ranks() == 2 && self.is_inside_a_node() && self.problem.collective == Collective::Allreduce;
-        let each = self.machine.levels.last()?.sum_block.filter(|_| two)?;
-        Some((self.amount.bytes / each).min(MOST_BLOCKS) as usize).filter(|blocks| *blocks > 1)
-    }
-
-    /// What is simulated for a candidate, and how much of its time that one takes.
-    fn simulated(&self, prepared: &Prepared) -> (Option<Prepared>, f64) {
-        let near = |choice: &&Choice| self.sum_blocks().is_some_and(|blocks| choice.blocks_in_turn() == Some(blocks));
-        match prepared.choice().filter(near).and_then(|choice| choice.unset().prepare(self.problem).ok()) {
-            Some(whole) => (Some(whole), SENT_ON_NEAR),
-            None => (None, 1.0),
-        }
     }
 
     /// How many blocks may be worth it: of a vector, or of what a rank has where others have less. Where all have the same they are blocks already.
@@ -372,9 +344,6 @@ impl<'a> Search<'a> {
 
     /// By formula, which takes blocks for equal; how many pieces suit those that are not is seen by walking.
     fn at_first_sight(&self, prepared: &Prepared) -> f64 {
-        if let (Some(whole), part) = self.simulated(prepared) {
-            return part * self.at_first_sight(&whole);
-        }
         let cut = self.problem.pieces(prepared.blocks()) > 1;
         let walk = if cut && !self.problem.counts.is_empty() { self.quick_estimate.walk(prepared) } else { None };
         walk.map_or_else(|| self.quick_estimate.formula(prepared), |walk| walk.seconds)
@@ -396,12 +365,10 @@ impl<'a> Search<'a> {
         if !self.seen.insert(prepared.choice()?.clone()) {
             return None;
         }
-        let (whole, part) = self.simulated(&prepared);
-        let estimated = whole.as_ref().unwrap_or(&prepared);
-        let walk = if self.left > 0 { self.quick_estimate.walk(estimated) } else { None };
+        let walk = if self.left > 0 { self.quick_estimate.walk(&prepared) } else { None };
         let work = walk.as_ref().map(|walk| walk.work);
         self.left = self.left.saturating_sub(work.unwrap_or(0));
-        let quick_estimate = part * walk.map_or_else(|| self.quick_estimate.formula(estimated), |walk| walk.seconds);
+        let quick_estimate = walk.map_or_else(|| self.quick_estimate.formula(&prepared), |walk| walk.seconds);
         let work = work.map(|work| work.saturating_mul(self.problem.ranks()));
         self.candidates.push(Candidate { prepared, quick_estimate, work, simulated: None });
         Some(self.candidates.len() - 1)
@@ -425,19 +392,15 @@ impl<'a> Search<'a> {
 
     /// Simulates a candidate if there is enough left for it, even should no node stand for all.
     fn simulate(&mut self, index: usize) -> Option<f64> {
-        let candidate = &self.candidates[index];
+        let candidate = &mut self.candidates[index];
         let work = candidate.work.filter(|work| *work <= self.left && self.left > self.kept)?;
-        let (whole, part) = self.simulated(&candidate.prepared);
-        let mut simulator = Simulator::new(whole.as_ref().unwrap_or(&candidate.prepared)).roughly().alone();
-        let estimate = simulator.run(self.machine, self.amount).ok()?;
+        let estimate = Simulator::new(&candidate.prepared).roughly().alone().run(self.machine, self.amount).ok()?;
         self.left -= match estimate.mode {
             Mode::Exact => work,
             Mode::Symmetric => work / self.problem.topology.regions(1).max(1),
         };
-        let simulated = Some(part * estimate.seconds);
-        drop(simulator);
-        self.candidates[index].simulated = simulated;
-        simulated
+        candidate.simulated = Some(estimate.seconds);
+        candidate.simulated
     }
 
     /// Changes the settings of the best algorithms, number by number, as long as that helps.
@@ -445,11 +408,7 @@ impl<'a> Search<'a> {
         self.keep(KEPT_TO_CHECK);
         let mut ranked = self.ranked();
         let mut known = HashSet::new();
-        let near = self.sum_blocks();
-        let mut improvable = |choice: &Choice| {
-            let changes = !choice.numbers().is_empty() && (near.is_none() || choice.blocks_in_turn() != near);
-            changes && known.insert(choice.algorithm.name)
-        };
+        let mut improvable = |choice: &Choice| !choice.numbers().is_empty() && known.insert(choice.algorithm.name);
         ranked.retain(|ranked| ranked.simulated && improvable(&ranked.choice));
         ranked.truncate(self.effort.improved);
         for Ranked { choice, seconds, .. } in ranked {

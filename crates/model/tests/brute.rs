@@ -289,7 +289,7 @@ fn random_machine(random: &mut Random) -> Machine {
     };
     let mut level = |name: &str| {
         let protocols = vec![protocol(200, false), protocol(500, false), protocol(u64::MAX, true)];
-        Level { name: name.into(), assumed: false, rough: false, holds: None, sum_block: None, meeting: 0.0, protocols }
+        Level { name: name.into(), assumed: false, rough: false, holds: None, meeting: 0.0, protocols }
     };
     machine.levels = vec![level("network"), level("node")];
     machine

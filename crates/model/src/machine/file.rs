@@ -14,7 +14,6 @@
 //! name = "network"
 //! assumed = true                # left out: false; nobody has measured it
 //! rough = true                  # left out: false; fitted to a few messages
-//! sum_block_bytes = 131072      # left out: sums of two ranks go whole; else in blocks of so many bytes
 //! [level.short]
 //! latency_us = 1.9
 //! ns_per_byte = 0.6
@@ -75,8 +74,6 @@ struct LevelText {
     rough: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     holds_ranks: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sum_block_bytes: Option<u64>,
     #[serde(default)]
     meeting_us: f64,
     short: ProtocolText,
@@ -230,7 +227,6 @@ impl LevelText {
             assumed: level.assumed,
             rough: level.rough,
             holds_ranks: level.holds,
-            sum_block_bytes: level.sum_block,
             meeting_us: level.meeting / US,
             short: text(0).expect("a level has a protocol: it was checked"),
             eager: text(1).filter(|_| !waits(1)),
@@ -264,7 +260,6 @@ impl LevelText {
             assumed: self.assumed,
             rough: self.rough,
             holds: self.holds_ranks,
-            sum_block: self.sum_block_bytes.filter(|bytes| *bytes > 0),
             meeting: self.meeting_us * US,
             protocols: protocols.collect(),
         }
@@ -382,13 +377,7 @@ mod tests {
                 };
                 let level = |one: &Level| {
                     let protocols: Vec<_> = one.protocols.iter().map(protocol).collect();
-                    (
-                        one.name.clone(),
-                        (one.assumed, one.rough),
-                        (one.holds, one.sum_block),
-                        digits(one.meeting),
-                        protocols,
-                    )
+                    (one.name.clone(), (one.assumed, one.rough), one.holds, digits(one.meeting), protocols)
                 };
                 let links = machine
                     .links

@@ -60,9 +60,6 @@ pub struct Level {
     pub rough: bool,
     /// How many ranks a region of this level holds.
     pub holds: Option<usize>,
-    /// A vector that two ranks add up goes in blocks of about so many bytes, one after the other: each is sent on while it is near the core that has made it.
-    /// `None`: whole, as where ranks read each other's memory.
-    pub sum_block: Option<u64>,
     /// Seconds from the last rank's coming to a meeting of such a region until all may go on.
     pub meeting: f64,
     /// By size, ascending; the last serves any size.
@@ -192,7 +189,6 @@ impl Machine {
             assumed: false,
             rough: false,
             holds: None,
-            sum_block: None,
             meeting: 0.0,
             protocols: vec![protocol],
         };

@@ -10,7 +10,7 @@
 //!
 //! 2 log2 K steps and 2(K-1)/K of the vector for K = 2^floor(log2 p); the fold adds 2 steps and the whole vector once. With `blocks=n` the vector
 //! is cut into n parts, each of which begins a round after the one before: n - 1 steps more, and a part of the result is sent on while the next is
-//! being combined, when it is near the core. Two processes of a node gain by that, whose messages are copied; nobody else is known to.
+//! being combined, when it is near the core. Two processes of a node, whose messages are copied, gain by that or lose; others are not known to gain.
 
 use crate::algorithms::bine::Butterfly;
 use crate::algorithms::rooted::pipeline::{BLOCKS, MOST_BLOCKS};
